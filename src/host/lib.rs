@@ -1,1 +1,18 @@
-pub fn f() -> usize { let _ = ureq::get("http://x/").call(); rustls::crypto::ring::default_provider().cipher_suites.len() }
+//! The node host: makes one machine match a declaration and records what it made.
+//!
+//! Data flows one way: source → parse → observe → plan → take steps → read back → record →
+//! report. `declaration`, `resource`, `tool`, `plan`, `diff` and `digest` are pure: they return
+//! data and name no effect. `machine` is the only place that touches the machine, `store` the only
+//! one that touches the host's own state. `reconcile` is the flow itself; the command line and,
+//! later, the service both call it.
+//!
+//! Absent on purpose: no thread, no async, no shell string, no listener, no query of anything but
+//! this machine. A resource never acts: it asks, judges and yields steps.
+
+pub mod declaration;
+pub mod digest;
+pub mod error;
+pub mod machine;
+pub mod resource;
+pub mod store;
+pub mod tool;

@@ -1,1 +1,1 @@
-fn main() { println!("{}", nox_mesh_host::f()); }
+fn main() {}

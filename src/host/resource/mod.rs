@@ -1,0 +1,358 @@
+//! What a resource is: the trait every type implements, and the data that flows through it. Pure.
+//!
+//! A resource holds no effect. It says what to ask of the machine, judges the answer against what
+//! is declared, and yields steps; no steps means it has converged. `reconcile` gives every type
+//! its read-back, dry run, drift report and idempotence, so that no type can forget them.
+
+pub mod action;
+pub mod directory;
+pub mod file;
+pub mod path;
+pub mod symlink;
+pub mod sysctl;
+
+use std::fmt;
+use std::time::Duration;
+
+pub use path::RootPath;
+
+/// What is owned: a thing on the machine, whatever the id of the resource that declares it.
+///
+/// Written `space:name`: `path:/etc/motd`, `sysctl:net.ipv4.ip_forward`, `action:make-ca`. Every
+/// type whose thing is a path shares the space `path`, so a file and a symlink of one path are one
+/// object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Object(Box<str>);
+
+impl Object {
+    /// The object `space:name`.
+    pub fn new(space: &str, name: &str) -> Object {
+        Object(format!("{space}:{name}").into())
+    }
+
+    /// The object as the journal wrote it; `None` where it has no space.
+    pub fn from_journal(text: &str) -> Option<Object> {
+        text.split_once(':')
+            .filter(|(space, _)| !space.is_empty())?;
+        Some(Object(text.into()))
+    }
+
+    /// Which kind of name it is: `path`, `sysctl`, `action`, …
+    pub fn space(&self) -> &str {
+        self.0.split_once(':').map_or("", |(space, _)| space)
+    }
+
+    /// The name within its space.
+    pub fn name(&self) -> &str {
+        self.0.split_once(':').map_or("", |(_, name)| name)
+    }
+
+    /// The whole, `space:name`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A user or group as a declaration names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Principal {
+    /// A numeric id, written in digits.
+    Id(u32),
+    /// A name, to be looked up in the root's own account files.
+    Name(Box<str>),
+}
+
+/// The permissions and ownership that a declaration asks for; what is absent is the host's default
+/// for what the host creates, and nobody's business where the thing was there before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Permission bits, at most 0o7777.
+    pub mode: Option<u16>,
+    /// Owning user.
+    pub owner: Option<Principal>,
+    /// Owning group.
+    pub group: Option<Principal>,
+}
+
+/// What the store says of an object before its resource is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The host does not own it: what is found there, if anything, would be adopted.
+    Unowned,
+    /// The host owns it and made it.
+    Created,
+    /// The host owns it, and it was there before.
+    Adopted,
+}
+
+/// What a resource asks of the machine.
+#[derive(Debug)]
+pub enum Question<'a> {
+    /// What is at this path, the last name not followed?
+    Path {
+        /// Where.
+        path: &'a RootPath,
+        /// For a regular file: does it hold this?
+        holds: Option<Holds<'a>>,
+        /// Names to be resolved along with it.
+        access: &'a Access,
+    },
+    /// The value of a kernel parameter, by its dotted key.
+    Sysctl(&'a str),
+    /// Does this command exit 0?
+    Check(Command<'a>),
+}
+
+/// What a regular file is compared with.
+#[derive(Clone, Copy, Debug)]
+pub enum Holds<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// Any bytes of this SHA-256.
+    Digest(&'a crate::digest::Sha256),
+}
+
+/// A command as a vector of arguments; never a shell string.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'a> {
+    /// The program (a bare name is looked up in the host's own fixed path) and its arguments.
+    pub argv: &'a [Box<str>],
+    /// Variables added to the host's own fixed environment.
+    pub env: &'a [(Box<str>, Box<str>)],
+    /// Working directory; `/` where absent.
+    pub workdir: Option<&'a RootPath>,
+}
+
+/// What the machine answered.
+#[derive(Debug)]
+pub enum Answer {
+    /// To [`Question::Path`].
+    Path(PathAnswer),
+    /// To [`Question::Sysctl`]: the value, trailing newline removed; `None` where the kernel has no
+    /// such key.
+    Sysctl(Option<String>),
+    /// To [`Question::Check`].
+    Check(CheckAnswer),
+    /// The question makes no sense here (a kernel value of a mounted tree), and why.
+    NotApplicable(&'static str),
+}
+
+/// What is at a path, and the ids that the declared names stand for.
+#[derive(Debug)]
+pub struct PathAnswer {
+    /// What is there.
+    pub found: Found,
+    /// The declared owner's id.
+    pub uid: Option<u32>,
+    /// The declared group's id.
+    pub gid: Option<u32>,
+    /// The user that the host runs as: the default owner of what it makes. 0 but in a trial run.
+    pub euid: u32,
+    /// The group that the host runs as, likewise.
+    pub egid: u32,
+}
+
+/// What is at a path.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing, and its parent directory is there.
+    Nothing,
+    /// Nothing, and this ancestor (the topmost that is missing) is not there either.
+    NoParent(RootPath),
+    /// Something of this kind.
+    Entry {
+        /// What sort of thing.
+        kind: Entry,
+        /// Its permission bits, 0o7777 at most.
+        mode: u16,
+        /// Its owner.
+        uid: u32,
+        /// Its group.
+        gid: u32,
+        /// More than one name leads to it (never so for a directory).
+        linked: bool,
+    },
+}
+
+/// A kind of directory entry.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A regular file, its size in bytes, and whether it holds what was asked (`None`: not asked).
+    File {
+        /// Size in bytes.
+        size: u64,
+        /// The answer to [`Holds`].
+        holds: Option<bool>,
+    },
+    /// A directory.
+    Directory,
+    /// A symbolic link and its target, in the bytes that the file system has.
+    Symlink(Vec<u8>),
+    /// Anything else, named as `ls` would: `socket`, `fifo`, `block device`, `character device`.
+    Other(&'static str),
+}
+
+/// How a check command ended.
+#[derive(Debug)]
+pub struct CheckAnswer {
+    /// It exited 0.
+    pub passed: bool,
+    /// One line for a person: how it ended and the last of what it said, quoted and capped.
+    pub said: String,
+}
+
+/// One change to the machine.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// Put a directory entry in place, whole, with its access, in one visible instant.
+    Place(Place<'a>),
+    /// Give the directory at this path another mode or owner.
+    Access {
+        /// Which directory.
+        path: &'a RootPath,
+        /// The new permission bits.
+        mode: u16,
+        /// The new owner.
+        uid: u32,
+        /// The new group.
+        gid: u32,
+    },
+    /// Write a kernel parameter.
+    Sysctl {
+        /// Dotted key.
+        key: &'a str,
+        /// New value.
+        value: &'a str,
+    },
+    /// Run a command to its end; anything but exit 0 is a failure.
+    Run(Command<'a>),
+    /// Remove the entry at this path if it is still of this kind; a directory only when empty.
+    Remove {
+        /// Where.
+        path: &'a RootPath,
+        /// What it must still be.
+        kind: Removable,
+    },
+}
+
+/// What [`Step::Remove`] removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removable {
+    /// A regular file.
+    File,
+    /// An empty directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+}
+
+/// A directory entry to be put in place.
+#[derive(Debug)]
+pub struct Place<'a> {
+    /// Where.
+    pub path: &'a RootPath,
+    /// What.
+    pub make: Make<'a>,
+    /// Permission bits (unused for a symlink).
+    pub mode: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Something of the same kind stands there and is replaced; otherwise nothing may stand there.
+    pub over: bool,
+}
+
+/// What [`Place`] makes.
+#[derive(Debug)]
+pub enum Make<'a> {
+    /// A directory. Missing ancestors are steps of their own, before it.
+    Directory,
+    /// A regular file with these bytes.
+    Bytes(&'a [u8]),
+    /// A regular file with what this address serves, once its SHA-256 has been seen to be right.
+    Fetched {
+        /// `http` or `https`.
+        url: &'a str,
+        /// What the bytes must hash to.
+        sha256: &'a crate::digest::Sha256,
+    },
+    /// A symbolic link to this target.
+    Symlink(&'a str),
+}
+
+/// A resource compared with what was found.
+#[derive(Debug, Default)]
+pub struct Verdict<'a> {
+    /// The thing was there, in whatever state.
+    pub existed: bool,
+    /// What would make it match; empty when it does.
+    pub steps: Vec<Step<'a>>,
+    /// What differs, for a person; empty when nothing does.
+    pub detail: String,
+    /// What must be put back when the object is released (a kernel parameter's value).
+    pub before: Option<String>,
+    /// The parent directory that is not there and that this resource does not make.
+    pub needs_parent: Option<RootPath>,
+    /// The question does not apply to this root, and why.
+    pub not_applicable: Option<&'static str>,
+}
+
+/// Why an observation, a judgement or a step did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// What was being done, to what.
+    pub doing: String,
+    /// The cause, in the tool's or the kernel's own words.
+    pub cause: String,
+    /// The object whose coming would lift it: a user not yet made, a parent not yet there.
+    pub awaits: Option<Object>,
+    /// The declaration reaches for the host itself; nothing of it may be applied.
+    pub touches_host: bool,
+}
+
+impl Trouble {
+    /// A trouble that waits for nothing.
+    pub fn new(doing: impl Into<String>, cause: impl fmt::Display) -> Trouble {
+        Trouble {
+            doing: doing.into(),
+            cause: cause.to_string(),
+            awaits: None,
+            touches_host: false,
+        }
+    }
+}
+
+/// A declared thing. Implementations are pure.
+pub trait Resource: fmt::Debug {
+    /// The type's name in a declaration.
+    fn kind(&self) -> &'static str;
+
+    /// What would be owned.
+    fn object(&self) -> Object;
+
+    /// What to ask to know whether the machine matches.
+    fn question(&self) -> Question<'_>;
+
+    /// What the answer means, given what the store knows of the object.
+    fn judge(&self, answer: &Answer, standing: Standing) -> Result<Verdict<'_>, Trouble>;
+
+    /// Its values must not be shown anywhere.
+    fn secret(&self) -> bool {
+        false
+    }
+
+    /// The text that a regular file should hold, for a diff; `None` where there is none to show.
+    fn text(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// How long a step of this type may take where the declaration does not say.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

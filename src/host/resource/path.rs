@@ -1,0 +1,71 @@
+//! A path inside the root. Pure.
+
+use std::fmt;
+
+/// An absolute path, normalised: one `/` between names, no `.`, no `..`, no trailing `/`, at least
+/// one name. It says where inside the root a thing is, whatever the root.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RootPath(Box<str>);
+
+impl RootPath {
+    /// Normalises `text`; the error says what is wrong with it and how to mend it.
+    pub fn parse(text: &str) -> Result<RootPath, &'static str> {
+        if !text.starts_with('/') {
+            return Err("is not absolute: start it with /");
+        }
+        if text.contains('\0') {
+            return Err("holds a NUL byte, which no file name can");
+        }
+        let mut normal = String::with_capacity(text.len());
+        for name in text.split('/') {
+            match name {
+                "" | "." => continue,
+                ".." => return Err("climbs with ..: write the path it leads to"),
+                name if name.len() > 255 => return Err("has a name of more than 255 bytes"),
+                name => {
+                    normal.push('/');
+                    normal.push_str(name);
+                }
+            }
+        }
+        match normal.len() {
+            0 => Err("is the root itself, which is not a resource"),
+            1..=4095 => Ok(RootPath(normal.into())),
+            _ => Err("is longer than 4095 bytes"),
+        }
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The last name.
+    pub fn name(&self) -> &str {
+        self.split().1
+    }
+
+    /// The directory that holds it; `None` where that is the root itself.
+    pub fn parent(&self) -> Option<RootPath> {
+        let (parent, _) = self.split();
+        (!parent.is_empty()).then(|| RootPath(parent.into()))
+    }
+
+    /// This path is `other` or lies beneath it.
+    pub fn is_within(&self, other: &RootPath) -> bool {
+        match self.0.strip_prefix(&*other.0) {
+            Some(rest) => rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        }
+    }
+
+    fn split(&self) -> (&str, &str) {
+        self.0.rsplit_once('/').unwrap_or(("", &self.0))
+    }
+}
+
+impl fmt::Display for RootPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

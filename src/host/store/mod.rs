@@ -1,0 +1,1 @@
+//! The store: what this host has accepted, intends, has applied and owns.

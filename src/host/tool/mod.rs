@@ -1,0 +1,1 @@
+//! What each tool is asked and what it answers: argument vectors and parsers. Pure.
