@@ -42,22 +42,14 @@ pub fn keyed(key: &[u8; 32], message: &[u8]) -> Sha256 {
     let SupportedCipherSuite::Tls13(suite) = TLS13_AES_128_GCM_SHA256 else {
         unreachable!("the suite is a TLS 1.3 one by its name")
     };
-    to_array(
-        suite
-            .hkdf_provider
-            .hmac_sign(&OkmBlock::new(key), message)
-            .as_ref(),
-    )
+    to_array(suite.hkdf_provider.hmac_sign(&OkmBlock::new(key), message).as_ref())
 }
 
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The bytes that `text`, lower- or upper-case hexadecimal, stands for; `None` where it is not

@@ -71,12 +71,7 @@ impl Error {
     /// A failure that belongs to no single resource.
     pub fn failed(stage: Stage, doing: impl Into<String>, cause: impl fmt::Display) -> Error {
         let (doing, cause) = (doing.into(), cause.to_string());
-        Error::Failed {
-            stage,
-            resource: None,
-            doing,
-            cause,
-        }
+        Error::Failed { stage, resource: None, doing, cause }
     }
 
     /// The process's exit code.
@@ -103,12 +98,7 @@ impl fmt::Display for Error {
             Error::Locked { path, pid } => write!(f, "process {pid} holds {path}"),
             Error::Damaged { path, line: 0, why } => write!(f, "{path} is damaged: {why}"),
             Error::Damaged { path, line, why } => write!(f, "{path} line {line}: {why}"),
-            Error::Failed {
-                resource: Some(id),
-                doing,
-                cause,
-                ..
-            } => {
+            Error::Failed { resource: Some(id), doing, cause, .. } => {
                 write!(f, "{id}: {doing}: {cause}")
             }
             Error::Failed { doing, cause, .. } => write!(f, "{doing}: {cause}"),

@@ -32,8 +32,7 @@ impl Object {
 
     /// The object as the journal wrote it; `None` where it has no space.
     pub fn from_journal(text: &str) -> Option<Object> {
-        text.split_once(':')
-            .filter(|(space, _)| !space.is_empty())?;
+        text.split_once(':').filter(|(space, _)| !space.is_empty())?;
         Some(Object(text.into()))
     }
 
@@ -320,12 +319,7 @@ pub struct Trouble {
 impl Trouble {
     /// A trouble that waits for nothing.
     pub fn new(doing: impl Into<String>, cause: impl fmt::Display) -> Trouble {
-        Trouble {
-            doing: doing.into(),
-            cause: cause.to_string(),
-            awaits: None,
-            touches_host: false,
-        }
+        Trouble { doing: doing.into(), cause: cause.to_string(), awaits: None, touches_host: false }
     }
 }
 
