@@ -4,9 +4,11 @@
 //! is declared, and yields steps; no steps means it has converged. `reconcile` gives every type
 //! its read-back, dry run, drift report and idempotence, so that no type can forget them.
 
+pub mod access;
 pub mod action;
 pub mod directory;
 pub mod file;
+pub mod parting;
 pub mod path;
 pub mod symlink;
 pub mod sysctl;
@@ -142,6 +144,20 @@ pub enum Answer {
     NotApplicable(&'static str),
 }
 
+impl Entry {
+    /// The trouble of finding this where a `wanted` was declared.
+    fn in_the_way(&self, path: &RootPath, wanted: &str) -> Trouble {
+        let found = match self {
+            Entry::File { .. } => "regular file",
+            Entry::Directory => "directory",
+            Entry::Symlink(_) => "symbolic link",
+            Entry::Other(name) => name,
+        };
+        let cause = format!("a {found} is there, and another kind of thing is never replaced");
+        Trouble::new(format!("make {wanted} {path}"), cause)
+    }
+}
+
 /// What is at a path, and the ids that the declared names stand for.
 #[derive(Debug)]
 pub struct PathAnswer {
@@ -211,9 +227,9 @@ pub struct CheckAnswer {
 pub enum Step<'a> {
     /// Put a directory entry in place, whole, with its access, in one visible instant.
     Place(Place<'a>),
-    /// Give the directory at this path another mode or owner.
+    /// Give the regular file or directory at this path another mode or owner.
     Access {
-        /// Which directory.
+        /// Which.
         path: &'a RootPath,
         /// The new permission bits.
         mode: u16,
@@ -314,6 +330,24 @@ pub struct Trouble {
     pub awaits: Option<Object>,
     /// The declaration reaches for the host itself; nothing of it may be applied.
     pub touches_host: bool,
+}
+
+impl Answer {
+    /// The answer to [`Question::Path`].
+    fn path(&self) -> Result<&PathAnswer, Trouble> {
+        match self {
+            Answer::Path(path) => Ok(path),
+            other => Err(other.mismatch()),
+        }
+    }
+
+    /// A machine that answers what it was not asked is not to be believed.
+    fn mismatch(&self) -> Trouble {
+        Trouble::new(
+            "read the machine's answer",
+            format_args!("it is to another question: {self:?}"),
+        )
+    }
 }
 
 impl Trouble {

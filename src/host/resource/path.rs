@@ -51,6 +51,14 @@ impl RootPath {
         (!parent.is_empty()).then(|| RootPath(parent.into()))
     }
 
+    /// The directories above it, topmost first.
+    pub fn ancestors(&self) -> Vec<RootPath> {
+        let mut above: Vec<RootPath> =
+            std::iter::successors(self.parent(), RootPath::parent).collect();
+        above.reverse();
+        above
+    }
+
     /// This path is `other` or lies beneath it.
     pub fn is_within(&self, other: &RootPath) -> bool {
         match self.0.strip_prefix(&*other.0) {
