@@ -1,49 +1,53 @@
-//! Permissions and ownership: what is wanted, given what is there. Pure.
+//! What the types that live at a path share: the fields of ownership, and the rules of the path.
+//! Pure.
 
-use super::{Access, Found, PathAnswer, Standing};
+use super::fields::{Fields, Value};
+use super::kind::{Field, Judge, Shape};
+use super::{Access, Principal};
+use crate::declaration::fault::quoted;
 
-/// The permissions and ownership an entry should end with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Permission bits.
-    pub mode: u16,
-    /// Owner.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-}
+/// The owning user.
+pub const OWNER: Field = Field::optional(
+    "owner",
+    "The owning user, by name or number. Absent: root where the host creates it, unmanaged where \
+     it was.",
+    Shape::Principal,
+);
 
-impl Access {
-    /// What the entry should end with. What the declaration leaves out is `default_mode` and the
-    /// host's own user for what the host makes, and stays as found on what was there before.
-    pub fn wanted(&self, answer: &PathAnswer, standing: Standing, default_mode: u16) -> Wanted {
-        let mut rest = Wanted { mode: default_mode, uid: answer.euid, gid: answer.egid };
-        if standing != Standing::Created {
-            if let Found::Entry { mode, uid, gid, .. } = answer.found {
-                rest = Wanted { mode, uid, gid };
-            }
-        }
-        Wanted {
-            mode: self.mode.unwrap_or(rest.mode),
-            uid: answer.uid.unwrap_or(rest.uid),
-            gid: answer.gid.unwrap_or(rest.gid),
-        }
+/// The owning group.
+pub const GROUP: Field = Field::optional(
+    "group",
+    "The owning group, by name or number. Absent: root where the host creates it, unmanaged where \
+     it was.",
+    Shape::Principal,
+);
+
+/// Claims the object at `path`, and refuses the file systems in which nothing can be put.
+pub fn claim_path<'a>(fields: &Fields<'a>, judge: &mut dyn Judge<'a>) {
+    let Some(path) = fields.path_text("path") else { return };
+    let within = |dir: &str| {
+        path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    if within("/proc") || within("/sys") {
+        let wrong = format!("{} lies in the kernel's own file system", quoted(&path));
+        judge.wrong("path", wrong, "declare a kernel value as a sysctl");
     }
+    judge.claims("path", "path", path);
 }
 
-impl Wanted {
-    /// How this differs from what was found, for a person; empty where it does not.
-    pub fn difference(&self, mode: u16, uid: u32, gid: u32) -> String {
-        let mut parts = Vec::new();
-        if mode != self.mode {
-            parts.push(format!("mode {mode:04o} → {:04o}", self.mode));
-        }
-        if uid != self.uid {
-            parts.push(format!("owner {uid} → {}", self.uid));
-        }
-        if gid != self.gid {
-            parts.push(format!("group {gid} → {}", self.gid));
-        }
-        parts.join(", ")
+/// Takes `mode`, `owner` and `group`, as far as the table has them.
+pub fn take_access(fields: &mut Fields<'_>) -> Access {
+    let mode = match fields.take("mode") {
+        Some(Value::Mode(mode)) => Some(mode),
+        _ => None,
+    };
+    let (owner, group) = (take_principal(fields, "owner"), take_principal(fields, "group"));
+    Access { mode, owner, group }
+}
+
+fn take_principal(fields: &mut Fields<'_>, name: &str) -> Option<Principal> {
+    match fields.take(name) {
+        Some(Value::Principal(principal)) => Some(principal),
+        _ => None,
     }
 }
