@@ -1,1 +1,290 @@
 //! The machine: the only place of the host that looks at it or changes it.
+//!
+//! Owns how a question is answered and a step taken, and with it every system call and child of a
+//! pass. It decides nothing: what to ask and what to do comes from `resource` and `reconcile`.
+//! Paths are relative to a root and never leave it; nothing here follows a last name.
+
+mod accounts;
+mod bundle;
+mod change;
+mod child;
+mod clock;
+mod fetch;
+mod files;
+mod place;
+mod root;
+mod sync;
+mod sys;
+mod sysctl;
+mod words;
+mod xattr;
+
+pub use bundle::{open_bundle, read_declaration};
+pub use clock::{from_rfc3339, now, random, rfc3339, uptime};
+pub use fetch::{fetch_main, FETCH_ARGUMENT};
+pub use place::Staged;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use accounts::{Accounts, Source};
+use child::{Call, Ended, How, Unrun};
+use fetch::Fetcher;
+use files::Reader;
+use place::Filling;
+use root::{trouble, Reached, Root, Spot};
+use sys::Kind;
+use words::{quoted, words};
+
+use crate::declaration::Own;
+use crate::resource::{
+    Access, Answer, CheckAnswer, Command, Found, Holds, Object, PathAnswer, Place, Question,
+    RootPath, Step, Trouble,
+};
+
+const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
+const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
+
+/// The machine under one root.
+#[derive(Debug)]
+pub struct Machine {
+    root: Root,
+    /// The root is `/` itself.
+    is_host: bool,
+    /// What it runs as.
+    ids: (u32, u32),
+    reader: Reader,
+    accounts: Accounts,
+    fetcher: Fetcher,
+    /// The last thing it did was to look.
+    looking: bool,
+}
+
+impl Machine {
+    /// The machine whose root is the directory `root`; `own` is what no question or step may touch.
+    pub fn open(root: &Path, own: Own) -> Result<Machine, Trouble> {
+        let failed = |error: std::io::Error| {
+            let shown = quoted(root.as_os_str().as_encoded_bytes());
+            Trouble::new(format!("open the root {shown}"), words(&error))
+        };
+        let opened = Root::open(root, own.clone()).map_err(failed)?;
+        let host = Root::open(Path::new("/"), own).map_err(failed)?;
+        let identity = |root: &Root| sys::stat(&root.top().fd).map(|stat| stat.identity);
+        let is_host = identity(&opened).map_err(failed)? == identity(&host).map_err(failed)?;
+        Ok(Machine {
+            root: opened,
+            is_host,
+            ids: sys::effective_ids(),
+            reader: Reader::new(),
+            accounts: Accounts::default(),
+            fetcher: Fetcher::default(),
+            looking: true,
+        })
+    }
+
+    /// The root is this machine's own: the running kernel and its programs are part of it.
+    pub fn is_host(&self) -> bool {
+        self.is_host
+    }
+
+    /// Has files fetched by another binary of the host than the running one, and none larger than
+    /// `largest` bytes.
+    pub fn fetch_by(&mut self, program: PathBuf, largest: u64) {
+        self.fetcher = Fetcher { program, largest };
+    }
+
+    /// Answers `question`, which may take `limit` where it runs something or reads much.
+    pub fn ask(&mut self, question: &Question, limit: Duration) -> Result<Answer, Trouble> {
+        match *question {
+            Question::Path { path, holds, access } => {
+                self.look(path, holds, access, limit).map(Answer::Path)
+            }
+            Question::Sysctl(_) if !self.is_host => Ok(Answer::NotApplicable(NO_KERNEL)),
+            Question::Sysctl(key) => sysctl::read(key)
+                .map(Answer::Sysctl)
+                .map_err(|cause| Trouble::new(format!("read sysctl {}", told(key)), cause)),
+            Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
+            Question::Check(command) => self.check(command, limit).map(Answer::Check),
+        }
+    }
+
+    /// Makes what `place` says complete beside its target; a directory at once in place. Nothing is
+    /// durable yet. Holds a descriptor of the directory: a group stays well below 512 entries.
+    pub fn stage(&mut self, place: &Place, limit: Duration) -> Result<Staged, Trouble> {
+        self.act();
+        let spot = self.spot(place.path, "make")?;
+        let Machine { reader, fetcher, .. } = self;
+        place::stage(spot, place, Filling { reader, fetcher, limit })
+    }
+
+    /// Makes a group durable: called when it has been staged, its contents; when it has been
+    /// committed, its names.
+    pub fn sync(&mut self, group: &[Staged]) -> Result<(), Trouble> {
+        sync::sync(group)
+    }
+
+    /// Puts what was staged in place of its target, in one visible instant.
+    pub fn commit(&mut self, staged: &mut Staged) -> Result<(), Trouble> {
+        self.forget();
+        place::commit(staged)
+    }
+
+    /// Removes what an interrupted run staged for `path` and did not commit, if there is such a
+    /// thing; says whether there was.
+    pub fn sweep(&mut self, path: &RootPath) -> Result<bool, Trouble> {
+        self.act();
+        let Reached::Parent(spot) = self.root.reach(path, "clean up beside")? else {
+            return Ok(false);
+        };
+        place::unlink_stray(&spot.dir, &place::temporary(path))
+            .map_err(|error| trouble(path, "clean up beside", words(&error)))
+    }
+
+    /// Takes one step by itself, durably.
+    pub fn take(&mut self, step: &Step, limit: Duration) -> Result<(), Trouble> {
+        self.forget();
+        match *step {
+            Step::Place(ref place) => self.place(place, limit),
+            Step::Access { path, mode, uid, gid } => {
+                let spot = self.spot(path, "set the access of")?;
+                change::access(&spot, mode, uid, gid)
+                    .map_err(|cause| trouble(path, "set the access of", cause))
+            }
+            Step::Remove { path, kind } => match self.root.reach(path, "remove")? {
+                Reached::Missing(_) => Ok(()),
+                Reached::Parent(spot) => {
+                    change::remove(&spot, kind).map_err(|cause| trouble(path, "remove", cause))
+                }
+            },
+            Step::Sysctl { key, value } => {
+                let written =
+                    if self.is_host { sysctl::write(key, value) } else { Err(NO_KERNEL.into()) };
+                let doing = || format!("write sysctl {}", told(key));
+                written.map_err(|cause| Trouble::new(doing(), cause))
+            }
+            Step::Run(command) => self.run(command, limit),
+        }
+    }
+
+    /// The contents of the regular file at `path`, for a person to compare; `None` where there is
+    /// none of at most `cap` bytes that can be read.
+    pub fn read_text(&mut self, path: &RootPath, cap: u64) -> Option<Vec<u8>> {
+        let Ok(Reached::Parent(spot)) = self.root.reach(path, "read") else { return None };
+        let stat = sys::stat_at(&spot.dir.fd, &spot.name).ok()?;
+        if stat.kind != Kind::File || stat.size > cap {
+            return None;
+        }
+        self.reader.whole(&spot, cap).ok()
+    }
+
+    fn look(
+        &mut self,
+        path: &RootPath,
+        holds: Option<Holds>,
+        access: &Access,
+        limit: Duration,
+    ) -> Result<PathAnswer, Trouble> {
+        if !self.looking {
+            self.root.forget();
+            self.looking = true;
+        }
+        let found = match self.root.reach(path, "look at")? {
+            Reached::Missing(ancestor) => Found::NoParent(ancestor),
+            Reached::Parent(spot) => self
+                .reader
+                .look(&spot, holds, limit)
+                .map_err(|error| trouble(path, "look at", words(&error)))?,
+        };
+        let Machine { root, reader, is_host, accounts, .. } = self;
+        let mut source = Source { root, reader, is_host: *is_host };
+        let (owner, group) = (access.owner.as_ref(), access.group.as_ref());
+        let uid = owner.map(|owner| accounts.user(owner, &mut source)).transpose()?;
+        let gid = group.map(|group| accounts.group(group, &mut source)).transpose()?;
+        let (euid, egid) = self.ids;
+        Ok(PathAnswer { found, uid, gid, euid, egid })
+    }
+
+    /// The directory that holds `path`, which must be there, and its last name.
+    fn spot(&mut self, path: &RootPath, verb: &str) -> Result<Spot, Trouble> {
+        match self.root.reach(path, verb)? {
+            Reached::Parent(spot) => Ok(spot),
+            Reached::Missing(ancestor) => {
+                let awaits = Some(Object::new("path", ancestor.as_str()));
+                let cause = format!("{} is not there", told(ancestor.as_str()));
+                Err(Trouble { awaits, ..trouble(path, verb, cause) })
+            }
+        }
+    }
+
+    fn place(&mut self, place: &Place, limit: Duration) -> Result<(), Trouble> {
+        let mut staged = [self.stage(place, limit)?];
+        self.sync(&staged)?;
+        if staged[0].temporary.is_some() {
+            self.commit(&mut staged[0])?;
+            self.sync(&staged)?;
+        }
+        Ok(())
+    }
+
+    /// A check whose program is not there has not passed; one that cannot be run, or does not end,
+    /// has no answer.
+    fn check(&mut self, command: Command, limit: Duration) -> Result<CheckAnswer, Trouble> {
+        self.forget();
+        let doing = || format!("check with {}", shown(command));
+        match call(command, limit) {
+            Ok(Ended { how: How::Overran(_), .. }) => {
+                let cause = format!("it was still running after {} s", limit.as_secs_f32());
+                Err(Trouble::new(doing(), cause))
+            }
+            Ok(ended) => {
+                Ok(CheckAnswer { passed: ended.how == How::Exited(0), said: ended.said() })
+            }
+            Err(Unrun::NotFound(said)) => Ok(CheckAnswer { passed: false, said }),
+            Err(Unrun::Failed(cause)) => Err(Trouble::new(doing(), cause)),
+        }
+    }
+
+    fn run(&mut self, command: Command, limit: Duration) -> Result<(), Trouble> {
+        let ended = match self.is_host {
+            true => call(command, limit),
+            false => Err(Unrun::Failed(NO_COMMANDS.to_string())),
+        };
+        let cause = match ended {
+            Ok(Ended { how: How::Exited(0), .. }) => return Ok(()),
+            Ok(ended) => ended.said(),
+            Err(unrun) => unrun.into_cause(),
+        };
+        Err(Trouble::new(format!("run {}", shown(command)), cause))
+    }
+
+    /// Before anything is changed: what is acted upon is walked to afresh, whatever a look saw.
+    fn act(&mut self) {
+        if self.looking {
+            self.root.forget();
+            self.looking = false;
+        }
+    }
+
+    /// Before a change after which names may lead elsewhere.
+    fn forget(&mut self) {
+        self.root.forget();
+        self.accounts.forget();
+    }
+}
+
+fn call(command: Command, limit: Duration) -> Result<Ended, Unrun> {
+    let argv: Vec<&str> = command.argv.iter().map(|argument| &**argument).collect();
+    let env: Vec<(&str, &str)> =
+        command.env.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let workdir = Path::new(command.workdir.map_or("/", RootPath::as_str));
+    child::run(Call { env: &env, workdir, ..Call::new(&argv) }, limit)
+}
+
+/// The program of a command: its arguments are shown nowhere.
+fn shown(command: Command) -> String {
+    told(command.argv.first().map_or("", |program| program))
+}
+
+fn told(text: &str) -> String {
+    quoted(text.as_bytes())
+}

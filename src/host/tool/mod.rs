@@ -1,1 +1,3 @@
 //! What each tool is asked and what it answers: argument vectors and parsers. Pure.
+
+pub mod shadow;

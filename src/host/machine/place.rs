@@ -1,0 +1,244 @@
+//! Putting a directory entry in place, whole, in one visible instant.
+//!
+//! A file or link is made complete under another name beside its target, with its owner and mode,
+//! and then renamed; nobody ever sees half of it, or a secret that others may read. Access is set
+//! through the descriptor of what was made, never by a name that could be swapped. Owns the other
+//! name: it follows from the target's path, so that what an interrupted run left is found again.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use super::fetch::{self, Fetcher};
+use super::files::Reader;
+use super::root::{trouble, Dir, Spot};
+use super::sys::{self, Kind};
+use super::words::words;
+use super::xattr;
+use crate::digest::{hex, sha256};
+use crate::resource::{Make, Place, RootPath, Trouble};
+
+/// An entry that is complete and waits beside its target to be renamed over it. Dropped before
+/// that, it is removed.
+#[derive(Debug)]
+pub struct Staged {
+    pub(super) spot: Spot,
+    pub(super) path: RootPath,
+    pub(super) kind: Kind,
+    /// The name it has until it is in place; `None` from then on.
+    pub(super) temporary: Option<CString>,
+    over: bool,
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(temporary) = self.temporary.take() {
+            // What cannot be removed is found by its name when the target is next placed or swept.
+            let _ = match self.kind {
+                Kind::Directory => sys::remove_directory(&self.spot.dir.fd, &temporary),
+                _ => sys::unlink(&self.spot.dir.fd, &temporary),
+            };
+        }
+    }
+}
+
+/// The name that what becomes `path` has until then; it fits whatever the length of the last name.
+pub(super) fn temporary(path: &RootPath) -> CString {
+    let digest = sha256(path.as_str().as_bytes());
+    let name = format!(".{}.mesh-host~", hex(&digest[..8]));
+    CString::new(name).expect("hexadecimal holds no NUL")
+}
+
+/// What fills a file.
+pub(super) struct Filling<'a> {
+    pub reader: &'a mut Reader,
+    pub fetcher: &'a Fetcher,
+    /// How long fetching may take.
+    pub limit: Duration,
+}
+
+/// Makes `place` complete beside its target; a directory, which nothing can replace, in place.
+pub(super) fn stage(spot: Spot, place: &Place, filling: Filling) -> Result<Staged, Trouble> {
+    let kind = match place.make {
+        Make::Directory => Kind::Directory,
+        Make::Bytes(_) | Make::Fetched { .. } => Kind::File,
+        Make::Symlink(_) => Kind::Symlink,
+    };
+    let name = temporary(place.path);
+    let made = match place.make {
+        Make::Directory => make_directory(&spot, &name, place),
+        Make::Symlink(target) => make_link(&spot.dir, &name, target, place),
+        Make::Bytes(_) | Make::Fetched { .. } => make_file(&spot, &name, place, filling),
+    };
+    let over = place.over;
+    let mut staged = Staged { spot, path: place.path.clone(), kind, temporary: Some(name), over };
+    made.map_err(|cause| trouble(place.path, "make", cause))?;
+    if kind == Kind::Directory {
+        staged.temporary = None;
+    }
+    Ok(staged)
+}
+
+/// Renames what was staged to its target.
+pub(super) fn commit(staged: &mut Staged) -> Result<(), Trouble> {
+    let Some(temporary) = &staged.temporary else { return Ok(()) };
+    let Spot { dir, name } = &staged.spot;
+    let renamed = match staged.over {
+        true => still(dir, name, staged.kind)
+            .and_then(|()| sys::rename_over(&dir.fd, temporary, name).map_err(|e| hinted(&e))),
+        false => rename_new(dir, temporary, name, staged.kind),
+    };
+    renamed.map_err(|cause| trouble(&staged.path, "put in place", cause))?;
+    staged.temporary = None;
+    Ok(())
+}
+
+/// Removes what an interrupted run left under the temporary name `name`; says whether it did.
+pub(super) fn unlink_stray(dir: &Dir, name: &CStr) -> io::Result<bool> {
+    let removed = match sys::stat_at(&dir.fd, name).map(|stat| stat.kind) {
+        Ok(Kind::File | Kind::Symlink) => sys::unlink(&dir.fd, name),
+        Ok(Kind::Directory) => sys::remove_directory(&dir.fd, name),
+        Ok(Kind::Other(_)) => Err(io::Error::from_raw_os_error(libc::EEXIST)),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes something new of the name `name`; in the way can only be what an interrupted run left.
+fn fresh<T>(dir: &Dir, name: &CStr, make: impl Fn() -> io::Result<T>) -> Result<T, String> {
+    let made = match make() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let shown = name.to_string_lossy();
+            unlink_stray(dir, name)
+                .map_err(|error| format!("{shown} is in the way: {}", words(&error)))?;
+            make()
+        }
+        made => made,
+    };
+    made.map_err(|error| hinted(&error))
+}
+
+fn make_file(spot: &Spot, name: &CStr, place: &Place, filling: Filling) -> Result<(), String> {
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_NOFOLLOW;
+    let fd = fresh(&spot.dir, name, || sys::open(&spot.dir.fd, name, flags, 0o600))?;
+    let mut file = File::from(fd);
+    match place.make {
+        Make::Bytes(bytes) => file
+            .write_all(bytes)
+            .map_err(|error| format!("write {} bytes: {}", bytes.len(), words(&error)))?,
+        Make::Fetched { url, sha256 } => file = fetch::into_file(file, url, sha256, filling)?,
+        Make::Directory | Make::Symlink(_) => unreachable!("only a file is filled"),
+    }
+    let fd = OwnedFd::from(file);
+    if place.over {
+        xattr::keep(spot, &fd)?;
+    }
+    give(&fd, place)
+}
+
+/// Sets owner and mode, in this order: a change of owner clears the setuid bit.
+fn give(fd: &OwnedFd, place: &Place) -> Result<(), String> {
+    let Place { uid, gid, mode, .. } = *place;
+    sys::chown(fd, uid, gid).map_err(|error| no_chown(&error, uid, gid))?;
+    sys::chmod(fd, mode).map_err(|error| format!("set mode {mode:04o}: {}", words(&error)))
+}
+
+/// Why something could not be given to an owner.
+pub(super) fn no_chown(error: &io::Error, uid: u32, gid: u32) -> String {
+    let mend = match error.raw_os_error() {
+        Some(libc::EPERM) if sys::effective_ids().0 != 0 => "; only root can: run as root",
+        _ => "",
+    };
+    format!("give it to user {uid}, group {gid}: {}{mend}", words(error))
+}
+
+fn make_link(dir: &Dir, name: &CStr, target: &str, place: &Place) -> Result<(), String> {
+    let target = CString::new(target).map_err(|_| "its target holds a NUL byte".to_string())?;
+    fresh(dir, name, || sys::make_link(&target, &dir.fd, name))?;
+    // Through a descriptor, having seen that it is ours: whoever can write the directory could
+    // have put another thing under its name.
+    let (uid, gid) = (place.uid, place.gid);
+    let link = sys::open(&dir.fd, name, libc::O_PATH | libc::O_NOFOLLOW, 0)
+        .map_err(|error| words(&error))?;
+    let stat = sys::stat(&link).map_err(|error| words(&error))?;
+    if (stat.uid, stat.gid) == (uid, gid) {
+        return Ok(());
+    }
+    if stat.kind != Kind::Symlink || stat.uid != sys::effective_ids().0 || stat.linked {
+        return Err("another thing was put in its place while it was made".to_string());
+    }
+    sys::chown_link(&link, uid, gid).map_err(|error| no_chown(&error, uid, gid))
+}
+
+fn make_directory(spot: &Spot, name: &CStr, place: &Place) -> Result<(), String> {
+    let dir = &spot.dir;
+    fresh(dir, name, || sys::make_directory(&dir.fd, name, 0o700))?;
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let fd = sys::open(&dir.fd, name, flags, 0).map_err(|error| words(&error))?;
+    let stat = sys::stat(&fd).map_err(|error| words(&error))?;
+    if stat.uid != sys::effective_ids().0 {
+        return Err("another thing was put in its place while it was made".to_string());
+    }
+    give(&fd, place)?;
+    rename_new(dir, name, &spot.name, Kind::Directory)
+}
+
+/// `name` is still of the kind that was seen there, or gone.
+fn still(dir: &Dir, name: &CStr, kind: Kind) -> Result<(), String> {
+    match sys::stat_at(&dir.fd, name) {
+        Ok(stat) if stat.kind == kind => Ok(()),
+        Ok(_) => Err("something of another kind appeared there meanwhile".to_string()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(words(&error)),
+    }
+}
+
+/// Renames where nothing may be replaced, also on a file system or kernel that cannot promise it.
+fn rename_new(dir: &Dir, old: &CStr, new: &CStr, kind: Kind) -> Result<(), String> {
+    let renamed = match sys::rename_new(&dir.fd, old, new) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
+            rename_new_without_help(dir, old, new, kind)
+        }
+        renamed => renamed,
+    };
+    renamed.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => "something appeared there meanwhile".to_string(),
+        _ => hinted(&error),
+    })
+}
+
+/// A second name fails where the name is taken. A directory cannot have one, nor can a file on
+/// some file systems: for these all that is left is to look first.
+fn rename_new_without_help(dir: &Dir, old: &CStr, new: &CStr, kind: Kind) -> io::Result<()> {
+    if kind != Kind::Directory {
+        match sys::second_name(&dir.fd, old, new) {
+            Ok(()) => return sys::unlink(&dir.fd, old),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EPERM | libc::EOPNOTSUPP | libc::ENOSYS | libc::EMLINK) => {}
+                _ => return Err(error),
+            },
+        }
+    }
+    match sys::stat_at(&dir.fd, new) {
+        Ok(_) => Err(io::Error::from_raw_os_error(libc::EEXIST)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            sys::rename_over(&dir.fd, old, new)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The kernel's words, and what they hide when root hears them.
+pub(super) fn hinted(error: &io::Error) -> String {
+    let hint = match error.raw_os_error() {
+        Some(libc::EPERM) => "; lsattr(1) shows whether it or its directory is immutable",
+        _ => "",
+    };
+    format!("{}{hint}", words(error))
+}

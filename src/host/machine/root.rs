@@ -1,0 +1,308 @@
+//! The walk: from a path inside the root to the directory that holds its last name.
+//!
+//! Owns how links on the way are followed (inside the root, and only where that is safe) and the
+//! question whether the place reached is the host's own. It never follows the last name, changes
+//! nothing, and hands out descriptors, so that what is checked is what is then acted upon.
+//! Directories are opened one name at a time, which every kernel can do; the chain of the last
+//! walk is kept, so that the files of one directory cost one walk.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::rc::Rc;
+
+use super::sys::{self, Kind};
+use super::words::{quoted, words};
+use crate::declaration::Own;
+use crate::resource::{Object, RootPath, Trouble};
+
+/// Links that one walk follows: the kernel's own limit.
+const MOST_LINKS: u32 = 40;
+/// Directories that one walk opens.
+const MOST_STEPS: u32 = 4096;
+/// Directories kept open between walks.
+const MOST_KEPT: usize = 64;
+
+const DIRECTORY: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+
+/// An open directory.
+#[derive(Debug)]
+pub(super) struct Dir {
+    /// Opened with `O_PATH`: good for what is relative to it, and for nothing else.
+    pub fd: OwnedFd,
+    /// Where it is inside the root, every link resolved: empty for the root, else `/a/b`.
+    pub path: Vec<u8>,
+}
+
+impl Dir {
+    /// A descriptor of the directory itself, which can be synced.
+    pub fn reopen(&self) -> io::Result<OwnedFd> {
+        sys::open(&self.fd, c".", libc::O_RDONLY | libc::O_DIRECTORY, 0)
+    }
+}
+
+/// Where a walk ended.
+#[derive(Debug)]
+pub(super) enum Reached {
+    /// At the directory that holds the last name.
+    Parent(Spot),
+    /// Nowhere: this ancestor of the path, the topmost that is missing, is not there.
+    Missing(RootPath),
+}
+
+/// A name in an open directory.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    pub dir: Rc<Dir>,
+    pub name: CString,
+}
+
+/// The root and the chain of directories of the last walk.
+#[derive(Debug)]
+pub(super) struct Root {
+    top: Rc<Dir>,
+    own: Own,
+    euid: u32,
+    /// The parent that was walked to last, as it was declared.
+    walked: String,
+    /// For prefixes of `walked`, each by its length, the directory that it leads to.
+    kept: Vec<(usize, Rc<Dir>)>,
+}
+
+/// Why a walk does not go on.
+enum Stop {
+    /// The name is not there.
+    Missing,
+    /// A link leads to this place inside the root, which is not there.
+    Dangling { link: Vec<u8>, to: Vec<u8> },
+    /// Anything else.
+    Cause(String),
+}
+
+/// What one walk may still do.
+struct Budget {
+    links: u32,
+    steps: u32,
+}
+
+impl Root {
+    /// Opens the directory `root`.
+    pub fn open(root: &Path, own: Own) -> io::Result<Root> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = libc::O_PATH | libc::O_DIRECTORY;
+        let fd = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(root)?.into();
+        let top = Rc::new(Dir { fd, path: Vec::new() });
+        let (euid, _) = sys::effective_ids();
+        Ok(Root { top, own, euid, walked: String::new(), kept: Vec::new() })
+    }
+
+    /// The root's own directory.
+    pub fn top(&self) -> &Dir {
+        &self.top
+    }
+
+    /// Forgets the directories of the last walk: the next one starts at the root.
+    pub fn forget(&mut self) {
+        self.kept.clear();
+    }
+
+    /// Walks to the directory that holds `path`, for what `verb` says.
+    pub fn reach(&mut self, path: &RootPath, verb: &str) -> Result<Reached, Trouble> {
+        let text = path.as_str();
+        let parent = &text[..text.len() - path.name().len() - 1];
+        let (dir, stop) = self.walk(parent);
+        let at = self.kept.last().map_or(0, |(end, _)| *end).min(parent.len());
+        let rest = if stop.is_some() { &text[at..] } else { &text[parent.len()..] };
+        let reached = match stop {
+            None => {
+                let name = CString::new(path.name()).expect("a path holds no NUL");
+                Ok(Reached::Parent(Spot { dir: dir.clone(), name }))
+            }
+            Some(Stop::Missing) => Ok(Reached::Missing(first_name(text, at))),
+            Some(stop) => Err(stop.trouble(path, verb)),
+        };
+        // Even where the way ends early: the host's own places are refused before they exist.
+        self.guard(path, &dir, rest, verb)?;
+        reached
+    }
+
+    /// The last directory on the way to `parent`, and why it is not the end of it.
+    fn walk(&mut self, parent: &str) -> (Rc<Dir>, Option<Stop>) {
+        if self.walked != parent {
+            while self.kept.last().is_some_and(|(end, _)| !leads(&self.walked[..*end], parent)) {
+                self.kept.pop();
+            }
+            self.walked.clear();
+            self.walked.push_str(parent);
+        }
+        let (mut end, mut at) = match self.kept.last() {
+            Some((end, dir)) => (*end, dir.clone()),
+            None => (0, self.top.clone()),
+        };
+        let mut budget = Budget { links: MOST_LINKS, steps: MOST_STEPS };
+        while end < parent.len() {
+            let next = end + 1 + parent[end + 1..].find('/').unwrap_or(parent.len() - end - 1);
+            match self.enter(&at, &parent.as_bytes()[end + 1..next], &mut budget) {
+                Ok(dir) => at = dir,
+                Err(stop) => return (at, Some(stop)),
+            }
+            end = next;
+            if self.kept.len() == MOST_KEPT {
+                self.kept.pop();
+            }
+            self.kept.push((end, at.clone()));
+        }
+        (at, None)
+    }
+
+    /// The directory `name` in `at`, or the one that a link of that name leads to.
+    fn enter(&self, at: &Rc<Dir>, name: &[u8], budget: &mut Budget) -> Result<Rc<Dir>, Stop> {
+        let entry = CString::new(name).expect("neither a path nor a link holds a NUL");
+        let path = [&at.path, b"/".as_slice(), name].concat();
+        if budget.steps == 0 {
+            let cause =
+                format!("more than {MOST_STEPS} directories on the way to {}", quoted(&path));
+            return Err(Stop::Cause(cause));
+        }
+        budget.steps -= 1;
+        match sys::open(&at.fd, &entry, DIRECTORY, 0) {
+            Ok(fd) => Ok(Rc::new(Dir { fd, path })),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ENOENT) => Err(Stop::Missing),
+                Some(libc::ELOOP | libc::ENOTDIR) => self.follow(at, &entry, path, budget),
+                _ => Err(Stop::Cause(format!("{}: {}", quoted(&path), words(&error)))),
+            },
+        }
+    }
+
+    /// The directory that the link `name` in `at` leads to, inside the root.
+    fn follow(
+        &self,
+        at: &Rc<Dir>,
+        name: &CStr,
+        link: Vec<u8>,
+        budget: &mut Budget,
+    ) -> Result<Rc<Dir>, Stop> {
+        let failed =
+            |error: io::Error| Stop::Cause(format!("{}: {}", quoted(&link), words(&error)));
+        let fd = sys::open(&at.fd, name, libc::O_PATH | libc::O_NOFOLLOW, 0).map_err(failed)?;
+        let stat = sys::stat(&fd).map_err(failed)?;
+        if stat.kind != Kind::Symlink {
+            let cause = format!("{} on the way is not a directory", quoted(&link));
+            return Err(Stop::Cause(cause));
+        }
+        if budget.links == 0 {
+            let cause = format!("more than {MOST_LINKS} links on the way, at {}", quoted(&link));
+            return Err(Stop::Cause(cause));
+        }
+        budget.links -= 1;
+        let target = sys::read_link(&fd, c"").map_err(failed)?;
+        let mut dir = if target.starts_with(b"/") { self.top.clone() } else { at.clone() };
+        for name in target.split(|&byte| byte == b'/') {
+            let entered = match name {
+                b"" | b"." => continue,
+                b".." => self.above(&dir, budget),
+                name => self.enter(&dir, name, budget),
+            };
+            dir = entered.map_err(|stop| match stop {
+                Stop::Missing => {
+                    let to = [&dir.path, b"/".as_slice(), name].concat();
+                    Stop::Dangling { link: link.clone(), to }
+                }
+                stop => stop,
+            })?;
+        }
+        self.may_lead(stat.uid, &link, &dir)?;
+        Ok(dir)
+    }
+
+    /// The directory that holds `dir`; the root holds itself. Walked from the root again, names
+    /// only, since `..` of a directory that was moved away would lead out of it.
+    fn above(&self, dir: &Dir, budget: &mut Budget) -> Result<Rc<Dir>, Stop> {
+        let mut at = self.top.clone();
+        let mut names = dir.path.split(|&byte| byte == b'/').skip(1).peekable();
+        while let Some(name) = names.next() {
+            if names.peek().is_some() {
+                at = self.enter(&at, name, budget)?;
+            }
+        }
+        Ok(at)
+    }
+
+    /// A link that is neither root's nor ours may only lead to what its owner already owns:
+    /// otherwise whoever may make links would choose where root writes.
+    fn may_lead(&self, owner: u32, link: &[u8], to: &Dir) -> Result<(), Stop> {
+        if owner == 0 || owner == self.euid {
+            return Ok(());
+        }
+        let shown = quoted(&to.path);
+        let found = sys::stat(&to.fd)
+            .map_err(|error| Stop::Cause(format!("{shown}: {}", words(&error))))?
+            .uid;
+        if found == owner {
+            return Ok(());
+        }
+        Err(Stop::Cause(format!(
+            "the link {} on the way belongs to user {owner} and leads to {shown}, which belongs to \
+             user {found}: such a link is not followed",
+            quoted(link),
+        )))
+    }
+
+    /// Refuses what is the host's own: the path as declared, and as the links on the way have it.
+    fn guard(&self, path: &RootPath, dir: &Dir, rest: &str, verb: &str) -> Result<(), Trouble> {
+        let text = path.as_str();
+        let straight = dir.path == text.as_bytes()[..text.len() - rest.len()];
+        let mut refused = refuses(&self.own, path);
+        if refused.is_none() && !straight {
+            let resolved = format!("{}{rest}", String::from_utf8_lossy(&dir.path));
+            refused = match RootPath::parse(&resolved) {
+                Ok(resolved) => refuses(&self.own, &resolved),
+                Err(why) => Some(format!("its place, links resolved, {why}")),
+            };
+        }
+        match refused {
+            None => Ok(()),
+            Some(why) => Err(Trouble { touches_host: true, ..trouble(path, verb, why) }),
+        }
+    }
+}
+
+impl Stop {
+    fn trouble(self, path: &RootPath, verb: &str) -> Trouble {
+        match self {
+            Stop::Missing => trouble(path, verb, "its parent is not there"),
+            Stop::Cause(cause) => trouble(path, verb, cause),
+            Stop::Dangling { link, to } => {
+                let (from, at) = (quoted(&link), quoted(&to));
+                let cause = format!("the link {from} on the way leads to {at}, which is not there");
+                let awaits = String::from_utf8(to).ok().map(|to| Object::new("path", &to));
+                Trouble { awaits, ..trouble(path, verb, cause) }
+            }
+        }
+    }
+}
+
+/// Why `path` may not be declared, where it is one of the host's own.
+fn refuses(own: &Own, path: &RootPath) -> Option<String> {
+    let own = [&own.state, &own.binary, &own.config];
+    let mut own = own.into_iter().flatten();
+    own.any(|own| path.is_within(own)).then(|| "it is the host's own".to_string())
+}
+
+/// A trouble with `path` while doing what `verb` says.
+pub(super) fn trouble(path: &RootPath, verb: &str, cause: impl std::fmt::Display) -> Trouble {
+    Trouble::new(format!("{verb} {}", quoted(path.as_str().as_bytes())), cause)
+}
+
+/// The path `text` up to the end of the name that starts after `at`.
+fn first_name(text: &str, at: usize) -> RootPath {
+    let end = text[at + 1..].find('/').map_or(text.len(), |next| at + 1 + next);
+    RootPath::parse(&text[..end]).expect("the beginning of a path up to a name is a path")
+}
+
+/// `prefix` is `path` or a directory on the way to it.
+fn leads(prefix: &str, path: &str) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

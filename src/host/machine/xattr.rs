@@ -1,0 +1,98 @@
+//! Extended attributes that somebody decided, carried over when a file is replaced.
+//!
+//! Owns which those are: the security label, the access list, and what users have attached. A
+//! capability is not among them: it was granted to the bytes that were there.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::root::Spot;
+use super::sys;
+use super::words::{quoted, words};
+
+/// The kernel's own limits: of the list of names, and of one value, in bytes.
+const LARGEST: usize = 64 << 10;
+/// The most attributes that are carried over.
+const MOST: usize = 64;
+
+const ACCESS_LIST: &CStr = c"system.posix_acl_access";
+
+/// Gives the new file `to` the attributes of the regular file at `from` that are somebody's
+/// decision. Its mode must be set afterwards: setting an access list changes it.
+pub(super) fn keep(from: &Spot, to: &OwnedFd) -> Result<(), String> {
+    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let from = match sys::open(&from.dir.fd, &from.name, flags, 0) {
+        Ok(fd) => fd,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(format!("read its extended attributes: {}", words(&error))),
+    };
+    let names = match names(&from) {
+        Ok(names) => names,
+        Err(error) if unsupported(&error) => return Ok(()),
+        Err(error) => return Err(format!("list its extended attributes: {}", words(&error))),
+    };
+    if names.len() > MOST {
+        return Err(format!("it has more than {MOST} extended attributes"));
+    }
+    if !names.iter().any(|name| **name == *ACCESS_LIST) {
+        // What the new one got from its directory's default was not on the one it replaces.
+        remove(to, ACCESS_LIST).or_else(ignore_absent).map_err(|e| told(ACCESS_LIST, &e))?;
+    }
+    for name in &names {
+        copy(&from, to, name).map_err(|error| told(name, &error))?;
+    }
+    Ok(())
+}
+
+fn told(name: &CStr, error: &io::Error) -> String {
+    format!("keep its extended attribute {}: {}", quoted(name.to_bytes()), words(error))
+}
+
+fn unsupported(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
+}
+
+fn ignore_absent(error: io::Error) -> io::Result<()> {
+    let absent = unsupported(&error) || error.raw_os_error() == Some(libc::ENODATA);
+    if absent {
+        Ok(())
+    } else {
+        Err(error)
+    }
+}
+
+fn decided(name: &[u8]) -> bool {
+    name == b"security.selinux" || name == ACCESS_LIST.to_bytes() || name.starts_with(b"user.")
+}
+
+fn names(file: &OwnedFd) -> io::Result<Vec<CString>> {
+    let mut list = vec![0u8; LARGEST];
+    // SAFETY: `list` is writable for its length.
+    let len = unsafe { libc::flistxattr(file.as_raw_fd(), list.as_mut_ptr().cast(), list.len()) };
+    list.truncate(usize::try_from(len).map_err(|_| io::Error::last_os_error())?);
+    let names = list.split(|&byte| byte == 0).filter(|name| decided(name));
+    Ok(names.map(|name| CString::new(name).expect("split at every NUL")).collect())
+}
+
+fn copy(from: &OwnedFd, to: &OwnedFd, name: &CStr) -> io::Result<()> {
+    let mut value = vec![0u8; LARGEST];
+    let (room, size) = (value.as_mut_ptr().cast(), value.len());
+    // SAFETY: the name is NUL-terminated, the value writable for its length.
+    let len = unsafe { libc::fgetxattr(from.as_raw_fd(), name.as_ptr(), room, size) };
+    value.truncate(usize::try_from(len).map_err(|_| io::Error::last_os_error())?);
+    let (bytes, size) = (value.as_ptr().cast(), value.len());
+    // SAFETY: the name is NUL-terminated, the value readable for its length.
+    match unsafe { libc::fsetxattr(to.as_raw_fd(), name.as_ptr(), bytes, size, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn remove(file: &OwnedFd, name: &CStr) -> io::Result<()> {
+    // SAFETY: the name is NUL-terminated.
+    match unsafe { libc::fremovexattr(file.as_raw_fd(), name.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
