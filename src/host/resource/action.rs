@@ -2,8 +2,8 @@
 
 use super::form::{self, ARGV};
 use super::kind::{Carrier, Field, Kind, Shape, TIMEOUT_S};
-use super::{Answer, Command, Object, Question, Resource, RootPath, Standing, Step, Trouble};
 use super::Verdict;
+use super::{Answer, Command, Object, Question, Resource, RootPath, Standing, Step, Trouble};
 use crate::declaration::fault::quoted;
 
 /// A declared action.
@@ -56,6 +56,7 @@ impl Resource for Action {
             ..Verdict::default()
         })
     }
+}
 
 /// How a declaration names an action.
 pub static KIND: Kind = Kind {

@@ -141,6 +141,8 @@ impl File {
         } else {
             format!("{content}, {access}")
         }
+    }
+}
 
 /// How a declaration names a file.
 pub static KIND: Kind = Kind {

@@ -9,16 +9,15 @@ pub mod action;
 pub mod directory;
 pub mod fields;
 pub mod file;
-pub mod parting;
 pub mod form;
 pub mod kind;
+pub mod parting;
 pub mod path;
 pub mod symlink;
 pub mod sysctl;
 pub mod wanted;
 
 // Temporary, on this branch alone: replaced at merge by each type's own `impl Resource`.
-mod stub;
 
 use std::fmt;
 
