@@ -59,4 +59,9 @@ impl Bundle {
     pub(crate) fn vouched(bytes: Vec<u8>) -> Bundle {
         Bundle(bytes)
     }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
