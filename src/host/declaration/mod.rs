@@ -80,6 +80,11 @@ impl Bundle {
     pub(crate) fn vouched(bytes: Vec<u8>) -> Bundle {
         Bundle(bytes)
     }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl fmt::Debug for Bundle {

@@ -1,0 +1,388 @@
+//! One record of the journal: its members, its kinds and how they are written. No I/O.
+//!
+//! A record is one flat JSON object, so that one derived struct reads every kind; a member that a
+//! kind does not use is left out. A large JSON value (a declaration, a report) is the record's
+//! *body*: it is written last, its size stands up front in `bytes`, and it is never parsed here.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
+
+use super::when::When;
+use crate::digest;
+use crate::error::Stage;
+
+/// The journal format that this host writes, and the newest that it reads.
+pub const SCHEMA: u32 = 1;
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A declaration was accepted; it is the body. Written before anything of it is applied.
+    Accepted,
+    /// An object is about to be made or changed, and what was there before.
+    Began,
+    /// An object was read back and is as declared.
+    Applied,
+    /// An object was removed from the machine.
+    Removed,
+    /// An object is no longer owned and was not touched.
+    Forgotten,
+    /// An object should have been removed, could not be, and is no longer owned.
+    Left,
+    /// An object passed from one source to another.
+    Claimed,
+    /// A resource failed.
+    Failed,
+    /// A pass that changed or failed something, or applied an accepted declaration whole.
+    Pass,
+    /// A declaration that cut the link is not to be applied.
+    Quarantined,
+    /// The host joined a mesh.
+    Enrolled,
+    /// A person holds the machine still.
+    Paused,
+    /// And lets go of it.
+    Resumed,
+    /// A report waits to be sent; it is the body.
+    Reported,
+    /// The report of this id has been taken.
+    Sent,
+    /// The first line of every journal.
+    Snapshot,
+}
+
+impl Kind {
+    /// What stands between the other members and the body.
+    pub(super) fn body_marker(self) -> &'static [u8] {
+        match self {
+            Kind::Accepted => b",\"declaration\":",
+            Kind::Applied => b",\"resource\":",
+            _ => b",\"detail\":",
+        }
+    }
+}
+
+/// Where a declaration came from, in the order in which passes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A file that only root can write.
+    Bundle,
+    /// A person at this machine.
+    Local,
+    /// The mesh.
+    Link,
+}
+
+impl Source {
+    /// All of them, in the order of a pass.
+    pub const ALL: [Source; 3] = [Source::Bundle, Source::Local, Source::Link];
+
+    /// The word for it, as journal and report write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::Bundle => "bundle",
+            Source::Local => "local",
+            Source::Link => "link",
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether the host made an object or found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    /// The host made it.
+    Created,
+    /// It was there before.
+    Adopted,
+    /// In [`Kind::Failed`] only: it was seen that nothing had been made, so the intent is withdrawn.
+    Nothing,
+}
+
+/// How a resource or a pass ended, in the report's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Outcome {
+    Unchanged,
+    Created,
+    Changed,
+    Corrected,
+    Removed,
+    Forgotten,
+    Left,
+    Claimed,
+    Failed,
+    NotReached,
+    NotApplicable,
+    Converged,
+    Refused,
+    Paused,
+}
+
+/// One source's part in a pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Covered {
+    /// Whose declaration.
+    pub source: Source,
+    /// Which one.
+    pub sha256: Hex<32>,
+    /// All of it is applied.
+    pub whole: bool,
+}
+
+/// What a pass did, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Created or changed.
+    pub changed: u32,
+    /// Drifted and put right.
+    pub corrected: u32,
+    /// Removed.
+    pub removed: u32,
+    /// Failed.
+    pub failed: u32,
+}
+
+/// A record. Members stand in the order in which they are written; `seq`, `at` and `bytes` are
+/// filled in by the store.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record<'a> {
+    /// Its number; one more than the record before.
+    pub seq: u64,
+    /// When it was written.
+    pub at: When,
+    /// What it says.
+    pub kind: Kind,
+    /// Size of the body, which is not part of this struct.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Snapshot: the journal's format.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<u32>,
+    /// Snapshot: how many records after it restate what was known before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<u64>,
+    /// No serial over the link may be lower from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor: Option<u64>,
+    /// A restated record: when the thing it restates came about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<When>,
+    /// A restated [`Kind::Applied`]: the record of its last change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<u64>,
+    /// On whose behalf.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// The object, `space:name`.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub object: Option<Text<'a>>,
+    /// The resource's type.
+    #[serde(borrow, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub of_type: Option<Text<'a>>,
+    /// The resource's, pass's or report's id.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Text<'a>>,
+    /// Made or found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
+    /// The object was made along with another (a missing parent) and is declared by none.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub implied: bool,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Digest of the declared form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<Hex<8>>,
+    /// First half-line of the SHA-256 of the declaration that the form stands in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declared_by: Option<Hex<8>>,
+    /// What must be put back on release.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Text<'a>>,
+    /// Claimed: who had it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Source>,
+    /// Claimed: who has it now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Source>,
+    /// Accepted: SHA-256 of the declaration as it arrived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Hex<32>>,
+    /// Accepted: its serial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u64>,
+    /// Accepted: the node it is addressed to.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Text<'a>>,
+    /// Failed: where in the pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+    /// Failed: what was being done.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<Text<'a>>,
+    /// Failed: the cause.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Text<'a>>,
+    /// Why a person paused the host, or why an object was left.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Text<'a>>,
+    /// When a pause ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<When>,
+    /// What started the pass.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Text<'a>>,
+    /// The declarations that the pass went over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Covered>,
+    /// What the pass did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
+}
+
+impl Record<'_> {
+    /// A record of this kind that says nothing else yet.
+    pub fn new(kind: Kind) -> Record<'static> {
+        Record {
+            seq: 0,
+            at: When(0),
+            kind,
+            bytes: None,
+            schema: None,
+            records: None,
+            floor: None,
+            since: None,
+            last: None,
+            source: None,
+            object: None,
+            of_type: None,
+            id: None,
+            made: None,
+            implied: false,
+            outcome: None,
+            form: None,
+            declared_by: None,
+            before: None,
+            from: None,
+            to: None,
+            sha256: None,
+            serial: None,
+            node: None,
+            stage: None,
+            doing: None,
+            cause: None,
+            reason: None,
+            until: None,
+            trigger: None,
+            sources: Vec::new(),
+            counts: None,
+        }
+    }
+
+    /// When what the record says came about: for a restated record, before it was written.
+    pub fn came_about(&self) -> When {
+        self.since.unwrap_or(self.at)
+    }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// Text that borrows from the line where nothing in it is escaped.
+///
+/// `Option<Cow<str>>` would always be copied: serde borrows only into a bare `Cow`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Text<'a> {
+        Text(Cow::Borrowed(text))
+    }
+}
+
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Text(Cow::Owned(text))
+    }
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<'a>, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Text<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text")
+            }
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.into())))
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
+
+/// `N` bytes, written as lower-case hexadecimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hex<const N: usize>(pub [u8; N]);
+
+impl Hex<32> {
+    /// The first 16 digits.
+    pub fn short(&self) -> Hex<8> {
+        Hex(self.0[..8].try_into().expect("32 bytes have a first 8"))
+    }
+}
+
+impl<const N: usize> fmt::Display for Hex<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&digest::hex(&self.0))
+    }
+}
+
+impl<const N: usize> Serialize for Hex<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&digest::hex(&self.0))
+    }
+}
+
+impl<'de, const N: usize> Deserialize<'de> for Hex<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hex<N>, D::Error> {
+        let text = <&str>::deserialize(deserializer)?;
+        digest::unhex(text).map(Hex).ok_or_else(|| de::Error::custom("a digest is not one"))
+    }
+}
