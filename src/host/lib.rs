@@ -10,6 +10,7 @@
 //! this machine. A resource never acts: it asks, judges and yields steps.
 
 pub mod declaration;
+pub mod diff;
 pub mod digest;
 pub mod error;
 pub mod machine;
