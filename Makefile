@@ -46,10 +46,11 @@ check:          ## formatting, lints, every test; then what was skipped and why
 	@if [ -z "$$(ls $(SKIPS))" ]; then echo 'skipped: nothing'; else echo 'skipped:'; \
 	cd $(SKIPS) && grep . * /dev/null | sed 's/^/  /; s/:/: /'; fi
 
-N ?= 100 1000 10000 100000
-bench:          ## speed and memory against a bare loop and cf-agent (N="100 1000" to choose)
+N ?=
+DIR ?= /var/tmp
+bench:          ## speed and memory against a bare loop and cf-agent (N="100 1000", DIR=/path)
 	cargo build --release --locked -p nox-mesh-host -p mesh-bench
-	$(TARGET)/release/mesh-bench --host $(BIN) --floor $(TARGET)/release/floor $(N)
+	$(TARGET)/release/mesh-bench --dir $(DIR) --host $(BIN) $(N)
 
 FUZZ_S ?= 60
 fuzz:           ## a minute of each fuzz target (FUZZ_S=seconds)
