@@ -153,7 +153,7 @@ fn what_is_not_text_is_shown_by_size_and_digest() {
     assert!(diff.contains(&format!("+large, {} bytes, sha256 ", large.len())), "{diff}");
 }
 
-// R-30's neighbour: what a file holds must not drive the terminal that shows it.
+// What a file holds must not drive the terminal that shows it.
 #[test]
 fn nothing_that_a_terminal_acts_on_is_shown() {
     let hostile = "\x1b]0;owned\x07\x1b[2J\r\x7f\u{9b}31m\u{202e}gpj.exe\u{feff}\tkept\x0b\n";
