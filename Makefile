@@ -42,9 +42,9 @@ check:          ## formatting, lints, every test; then what was skipped and why
 	@rm -rf $(SKIPS) && mkdir -p $(SKIPS)
 	@$(call component,fmt,cargo fmt --all --check,rustfmt)
 	@$(call component,clippy,cargo clippy --workspace --all-targets --locked -- -D warnings,clippy)
-	cargo test --workspace --locked
-	@if [ -z "$$(ls $(SKIPS))" ]; then echo 'skipped: nothing'; else echo 'skipped:'; \
-	cd $(SKIPS) && grep . * /dev/null | sed 's/^/  /; s/:/: /'; fi
+	@cargo test --workspace --locked --no-fail-fast; status=$$?; \
+	if [ -z "$$(ls $(SKIPS))" ]; then echo 'skipped: nothing'; else echo 'skipped:'; \
+	( cd $(SKIPS) && grep . * /dev/null | sed 's/^/  /; s/:/: /' ); fi; exit $$status
 
 N ?=
 DIR ?= /var/tmp

@@ -260,7 +260,8 @@ fn says_why_unsafe_is_safe(source: &Source) -> Vec<String> {
         // The argument stands above the statement, which may have begun a few lines higher.
         let above = lines[..at].iter().rev().take(12).take_while(|line| {
             let code = line.code.trim_end();
-            !code.ends_with([';', '{', '}']) && !(code.is_empty() && line.comment.is_empty())
+            let blank = code.is_empty() && line.comment.is_empty();
+            !blank && !code.ends_with([';', '{', '}'])
         });
         above.into_iter().any(|line| line.comment.contains("SAFETY:"))
     };
