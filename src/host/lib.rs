@@ -11,6 +11,7 @@
 
 pub mod base64;
 pub mod declaration;
+pub mod diff;
 pub mod digest;
 pub mod error;
 pub mod machine;
