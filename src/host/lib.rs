@@ -9,12 +9,18 @@
 //! Absent on purpose: no thread, no async, no shell string, no listener, no query of anything but
 //! this machine. A resource never acts: it asks, judges and yields steps.
 
+pub mod accept;
 pub mod base64;
+pub mod cli;
 pub mod declaration;
 pub mod diff;
 pub mod digest;
 pub mod error;
 pub mod machine;
+pub mod plan;
+pub mod reconcile;
+pub mod report;
 pub mod resource;
 pub mod store;
 pub mod tool;
+pub mod when;

@@ -8,54 +8,8 @@ use serde::Serialize;
 
 use crate::declaration::Declaration;
 use crate::error::{Error, Stage};
+pub use crate::store::Outcome;
 use crate::store::Source;
-
-/// How a resource ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It matched.
-    Unchanged,
-    /// It was not there and is now.
-    Created,
-    /// The declaration changed, and the machine with it.
-    Changed,
-    /// The machine had drifted and was brought back.
-    Corrected,
-    /// No longer declared, and removed.
-    Removed,
-    /// No longer declared, and no longer ours; the machine keeps it.
-    Forgotten,
-    /// No longer declared, ours to remove, and could not be: the detail says why.
-    Left,
-    /// It passed to, or belongs to, another source.
-    Claimed,
-    /// It does not match.
-    Failed,
-    /// Its turn did not come.
-    NotReached,
-    /// It has no meaning under this root.
-    NotApplicable,
-}
-
-impl Outcome {
-    /// The word in reports and the journal.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Unchanged => "unchanged",
-            Outcome::Created => "created",
-            Outcome::Changed => "changed",
-            Outcome::Corrected => "corrected",
-            Outcome::Removed => "removed",
-            Outcome::Forgotten => "forgotten",
-            Outcome::Left => "left",
-            Outcome::Claimed => "claimed",
-            Outcome::Failed => "failed",
-            Outcome::NotReached => "not_reached",
-            Outcome::NotApplicable => "not_applicable",
-        }
-    }
-}
 
 /// What started a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -65,17 +19,11 @@ pub enum Trigger {
     Command,
 }
 
-/// How a pass ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    /// Everything declared matches, or has no meaning under this root.
-    Converged,
-    /// Something does not.
-    Failed,
-    /// A person holds the machine still.
-    Paused,
-}
+/// `schema` of a report.
+pub const REPORT: &str = "report/1";
+
+/// `schema` of a plan: the same document, of what would be done.
+pub const PLAN: &str = "plan/1";
 
 /// One resource, or one object let go of, that was not simply found unchanged.
 #[derive(Debug, Serialize)]
@@ -114,6 +62,15 @@ pub struct Failure {
     pub doing: String,
     /// Why it did not succeed.
     pub cause: String,
+}
+
+impl Trigger {
+    /// The word in reports and the journal.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Trigger::Command => "command",
+        }
+    }
 }
 
 impl Failure {
@@ -161,7 +118,7 @@ pub struct Report<'d> {
     /// When it ended.
     pub finished: String,
     /// How it ended.
-    pub outcome: Ending,
+    pub outcome: Outcome,
     /// What each declaration said, with its source.
     pub declarations: Vec<(Source, &'d Declaration)>,
     /// What was not simply found unchanged, in order.
@@ -195,7 +152,7 @@ impl Serialize for Report<'_> {
             declarations: Vec<About>,
             started: &'r str,
             finished: &'r str,
-            outcome: Ending,
+            outcome: Outcome,
             changed: usize,
             corrected: usize,
             removed: usize,

@@ -4,8 +4,11 @@
 //! it, so that neither can know what the other does not.
 
 mod commands;
+mod config;
+mod look;
 mod show;
 mod table;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -118,7 +121,9 @@ fn check(invocation: &Invocation, given: &[&'static Flag]) -> Result<(), Error> 
     for flag in given {
         if !flag.everywhere && !entry.flags.contains(&flag.long) {
             let (long, name) = (flag.long, entry.name);
-            return Err(Error::Usage(format!("--{long} is not a flag of {name}; see {name} --help")));
+            return Err(Error::Usage(format!(
+                "--{long} is not a flag of {name}; see {name} --help"
+            )));
         }
     }
     let (least, most) = entry.operands;
@@ -168,10 +173,43 @@ impl Invocation {
 /// Writes `text` to standard output; a reader that went away ends the program quietly.
 fn print(text: &str) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    written_out(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Writes one JSON document to standard output, as it is made.
+fn print_json(document: &impl serde::Serialize) -> Result<(), Error> {
+    let mut out = std::io::BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
+    let written = serde_json::to_writer(&mut out, document)
+        .map_err(std::io::Error::from)
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush());
+    written_out(written)
+}
+
+fn written_out(written: std::io::Result<()>) -> Result<(), Error> {
+    match written {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::failed(crate::error::Stage::Record, "write to standard output", error))
         }
         _ => Ok(()),
     }
+}
+
+/// Says that something was done.
+fn done(invocation: &Invocation, schema: &str, said: &str) -> Result<u8, Error> {
+    if invocation.json {
+        let shape = serde_json::json!({"schema": schema, "said": said});
+        print(&format!("{shape}\n"))?;
+    } else if !invocation.quiet {
+        print(&format!("{said}\n"))?;
+    }
+    Ok(0)
+}
+
+/// Whoever read standard output has closed it.
+fn reader_left() -> bool {
+    let mut poll = libc::pollfd { fd: 1, events: 0, revents: 0 };
+    // SAFETY: one initialised pollfd is passed, with a count of one.
+    let ready = unsafe { libc::poll(&mut poll, 1, 0) };
+    ready > 0 && poll.revents & (libc::POLLERR | libc::POLLHUP) != 0
 }

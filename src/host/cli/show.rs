@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use crate::error::Error;
-use crate::report::{Ending, Outcome, Report};
+use crate::report::{Failure, Outcome, Report};
 
 /// Terminal colours, or none.
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ impl Paint {
             Outcome::Corrected | Outcome::Left => "33",
             Outcome::Removed | Outcome::Forgotten => "36",
             Outcome::Failed => "31",
-            Outcome::Unchanged | Outcome::NotReached | Outcome::NotApplicable => "2",
+            _ => "2",
         };
         self.code(code, text)
     }
@@ -53,6 +53,20 @@ pub(super) fn error(error: &Error) {
     }
     // Nobody is left to tell when standard error is gone.
     let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// What a person should know, on standard error.
+pub(super) fn note(text: &str) {
+    let _ = std::io::stderr().write_all(format!("nox-mesh-host: {text}\n").as_bytes());
+}
+
+/// One failure of a pass, on standard error.
+pub(super) fn failure(failure: &Failure) {
+    let Failure { resource, doing, cause, .. } = failure;
+    match resource {
+        Some(id) => note(&format!("{id}: {doing}: {cause}")),
+        None => note(&format!("{doing}: {cause}")),
+    }
 }
 
 /// A report or a plan.
@@ -102,10 +116,10 @@ fn summary(report: &Report, plan: bool) -> String {
     let unchanged = report.declared() - settled + report.count(&[Outcome::Unchanged]);
     parts.push(format!("{unchanged} unchanged"));
     let ending = match (report.outcome, plan) {
-        (Ending::Converged, false) => "converged",
-        (Ending::Converged, true) => "plan",
-        (Ending::Failed, _) => "failed",
-        (Ending::Paused, _) => "paused",
+        (Outcome::Converged, false) => "converged",
+        (Outcome::Converged, true) => "plan",
+        (Outcome::Failed, _) => "failed",
+        (other, _) => other.as_str(),
     };
     format!("{ending}: {}", parts.join(", "))
 }

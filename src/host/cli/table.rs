@@ -390,7 +390,9 @@ fn raise(slot: &mut bool) -> Result<(), Error> {
 /// A span of time as people write it: a whole number and `s`, `m`, `h` or `d`.
 fn duration(text: &str) -> Result<Duration, Error> {
     let wrong = || {
-        Error::Usage(format!("--for wants a span such as 30m, 2h or 3d, at most 366d, not {text:?}"))
+        Error::Usage(format!(
+            "--for wants a span such as 30m, 2h or 3d, at most 366d, not {text:?}"
+        ))
     };
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {

@@ -12,8 +12,10 @@ pub mod own;
 mod read;
 mod whole;
 
+mod stored_tmp;
 pub use fault::Fault;
 pub use own::Own;
+pub use stored_tmp::*;
 
 use std::fmt;
 use std::ops::Range;

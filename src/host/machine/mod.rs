@@ -20,7 +20,7 @@ mod words;
 mod xattr;
 
 pub use bundle::{open_bundle, read_declaration};
-pub use clock::{from_rfc3339, now, random, rfc3339, uptime};
+pub use clock::{fill, now, pause, random_id, uptime};
 pub use fetch::{fetch_main, FETCH_ARGUMENT};
 pub use place::Staged;
 
@@ -28,18 +28,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use accounts::{Accounts, Source};
+use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
-use place::Filling;
+use place::{Dirty, Filling};
 use root::{trouble, Reached, Root, Spot};
 use sys::Kind;
 use words::{quoted, words};
 
 use crate::declaration::Own;
 use crate::resource::{
-    Access, Answer, CheckAnswer, Command, Found, Holds, Object, PathAnswer, Place, Question,
-    RootPath, Step, Trouble,
+    Access, Answer, CheckAnswer, Command, Found, Holds, Object, PathAnswer, Question, RootPath,
+    Step, Trouble,
 };
 
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
@@ -108,19 +109,71 @@ impl Machine {
         }
     }
 
-    /// Makes what `place` says complete beside its target; a directory at once in place. Nothing is
-    /// durable yet. Holds a descriptor of the directory: a group stays well below 512 entries.
-    pub fn stage(&mut self, place: &Place, limit: Duration) -> Result<Staged, Trouble> {
+    /// Takes `step` as far as it goes without being seen by half: a file or link is made complete
+    /// beside its target and waits for [`Machine::commit`]; everything else is done at once. What
+    /// has been done to the file system is durable after [`Machine::sync`] only. Holds a descriptor
+    /// of the directory, which neighbours share.
+    pub fn stage(&mut self, step: &Step, limit: Duration) -> Result<Staged, Trouble> {
         self.act();
-        let spot = self.spot(place.path, "make")?;
-        let Machine { reader, fetcher, .. } = self;
-        place::stage(spot, place, Filling { reader, fetcher, limit })
+        match *step {
+            Step::Place(ref place) => {
+                let spot = self.spot(place.path, "make")?;
+                let Machine { reader, fetcher, .. } = self;
+                place::stage(spot, place, Filling { reader, fetcher, limit })
+            }
+            Step::Access { path, mode, uid, gid } => {
+                let spot = self.spot(path, "set the access of")?;
+                change::access(&spot, mode, uid, gid)
+                    .map(|kind| Staged::done(spot, path, kind, Dirty::Itself))
+                    .map_err(|cause| trouble(path, "set the access of", cause))
+            }
+            Step::Remove { path, kind } => {
+                let spot = self.spot(path, "remove")?;
+                match change::remove(&spot, kind) {
+                    Ok(kind) => Ok(Staged::done(spot, path, kind, Dirty::Name)),
+                    Err(Unremoved::NotEmpty) => {
+                        let trouble = trouble(path, "remove", "it is not empty");
+                        Err(Trouble { not_empty: true, ..trouble })
+                    }
+                    Err(Unremoved::Because(cause)) => Err(trouble(path, "remove", cause)),
+                }
+            }
+            Step::Sysctl { key, value } => {
+                self.forget();
+                let written =
+                    if self.is_host { sysctl::write(key, value) } else { Err(NO_KERNEL.into()) };
+                let doing = || format!("write sysctl {}", told(key));
+                written.map_err(|cause| Trouble::new(doing(), cause))?;
+                Ok(Staged::nothing())
+            }
+            Step::Run(command) => {
+                self.forget();
+                self.run(command, limit)?;
+                Ok(Staged::nothing())
+            }
+        }
+    }
+
+    /// Takes one step by itself, durably.
+    pub fn take(&mut self, step: &Step, limit: Duration) -> Result<(), Trouble> {
+        let mut staged = self.stage(step, limit)?;
+        self.sync(&[&staged])?;
+        self.commit(&mut staged)?;
+        self.sync(&[&staged])
     }
 
     /// Makes a group durable: called when it has been staged, its contents; when it has been
     /// committed, its names.
-    pub fn sync(&mut self, group: &[Staged]) -> Result<(), Trouble> {
+    pub fn sync(&mut self, group: &[&Staged]) -> Result<(), Trouble> {
         sync::sync(group)
+    }
+
+    /// Whether `path` leads, by the links that stand there now, to what is the host's own.
+    pub fn guard(&mut self, path: &RootPath) -> Result<(), Trouble> {
+        match self.root.reach(path, "touch") {
+            Err(trouble) if trouble.touches_host => Err(trouble),
+            _ => Ok(()),
+        }
     }
 
     /// Puts what was staged in place of its target, in one visible instant.
@@ -138,32 +191,6 @@ impl Machine {
         };
         place::unlink_stray(&spot.dir, &place::temporary(path))
             .map_err(|error| trouble(path, "clean up beside", words(&error)))
-    }
-
-    /// Takes one step by itself, durably.
-    pub fn take(&mut self, step: &Step, limit: Duration) -> Result<(), Trouble> {
-        self.forget();
-        match *step {
-            Step::Place(ref place) => self.place(place, limit),
-            Step::Access { path, mode, uid, gid } => {
-                let spot = self.spot(path, "set the access of")?;
-                change::access(&spot, mode, uid, gid)
-                    .map_err(|cause| trouble(path, "set the access of", cause))
-            }
-            Step::Remove { path, kind } => match self.root.reach(path, "remove")? {
-                Reached::Missing(_) => Ok(()),
-                Reached::Parent(spot) => {
-                    change::remove(&spot, kind).map_err(|cause| trouble(path, "remove", cause))
-                }
-            },
-            Step::Sysctl { key, value } => {
-                let written =
-                    if self.is_host { sysctl::write(key, value) } else { Err(NO_KERNEL.into()) };
-                let doing = || format!("write sysctl {}", told(key));
-                written.map_err(|cause| Trouble::new(doing(), cause))
-            }
-            Step::Run(command) => self.run(command, limit),
-        }
     }
 
     /// The contents of the regular file at `path`, for a person to compare; `None` where there is
@@ -214,16 +241,6 @@ impl Machine {
                 Err(Trouble { awaits, ..trouble(path, verb, cause) })
             }
         }
-    }
-
-    fn place(&mut self, place: &Place, limit: Duration) -> Result<(), Trouble> {
-        let mut staged = [self.stage(place, limit)?];
-        self.sync(&staged)?;
-        if staged[0].temporary.is_some() {
-            self.commit(&mut staged[0])?;
-            self.sync(&staged)?;
-        }
-        Ok(())
     }
 
     /// A check whose program is not there has not passed; one that cannot be run, or does not end,

@@ -1,21 +1,22 @@
 //! The end of a pass: everything is looked at once more, what happened is recorded, and the report
 //! is made.
 
+use super::turn::Turn;
 use super::{Pass, Work};
 use crate::error::{Error, Stage};
 use crate::machine;
 use crate::plan::{self, Claims};
 use crate::report::{Failure, Line, Outcome, Report, PLAN, REPORT};
 use crate::resource::Trouble;
-use crate::store::{Counts, Covered};
+use crate::when::When;
 
-impl<'p> Pass<'p> {
+impl Pass<'_> {
     /// Closes the pass. `covered` says of each work whether all of it is applied.
-    pub(super) fn finish(
+    pub(super) fn finish<'d>(
         mut self,
-        started: u64,
-        mut covered: Vec<(Work<'p>, bool)>,
-    ) -> Result<Report<'p>, Error> {
+        started: When,
+        mut covered: Vec<(Work<'d>, bool)>,
+    ) -> Result<Report<'d>, Error> {
         if self.touched && self.ended.is_none() && !self.ledger.is_dry() {
             for (work, whole) in &mut covered {
                 *whole &= self.close(work);
@@ -28,7 +29,7 @@ impl<'p> Pass<'p> {
             id: machine::random_id(),
             node: None,
             trigger: self.options.trigger,
-            started: machine::rfc3339(started),
+            started: started.to_string(),
             finished: String::new(),
             outcome,
             declarations: covered.iter().map(|(it, _)| (it.source, it.declaration)).collect(),
@@ -42,12 +43,12 @@ impl<'p> Pass<'p> {
                 report.outcome = Outcome::Failed;
             }
         }
-        report.finished = machine::rfc3339(machine::now());
+        report.finished = machine::now().to_string();
         Ok(report)
     }
 
     /// A resource that a later one undid fails the apply, however well its own turn went.
-    fn close(&mut self, work: &Work<'p>) -> bool {
+    fn close<'d>(&mut self, work: &Work<'d>) -> bool {
         let Work { source, declaration } = *work;
         let fates = plan::fates(source, declaration, self.ledger.state(), Claims::BySource);
         let unsettled: std::collections::HashSet<usize> = self
@@ -77,16 +78,15 @@ impl<'p> Pass<'p> {
         whole
     }
 
-    fn undone(&mut self, work: &Work<'p>, position: usize, trouble: Trouble) {
-        let declared = &work.declaration.resources[position];
+    fn undone<'d>(&mut self, work: &Work<'d>, position: usize, trouble: Trouble) {
+        let id = work.declaration.resources[position].id.clone();
         let mine = |line: &&mut Line| line.source == work.source && line.position == Some(position);
         if let Some(line) = self.lines.iter_mut().find(mine) {
             line.outcome = Outcome::Failed;
             line.detail = trouble.to_string().into();
         } else {
-            let turn = super::Turn { source: work.source, position, declared };
-            self.line(turn, Outcome::Failed, 0, trouble.to_string(), None);
+            self.line(Turn::of(work, position), Outcome::Failed, 0, trouble.to_string(), None);
         }
-        self.failure(Stage::Closing, Some(declared.id.clone()), trouble);
+        self.failure(Stage::Closing, Some(id), trouble);
     }
 }

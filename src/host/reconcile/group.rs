@@ -39,6 +39,8 @@ pub(super) struct Member<'d> {
     pub object: Object,
     pub verdict: Verdict<'d>,
     pub outcome: Outcome,
+    /// A digest of what is declared.
+    pub form: [u8; 8],
     pub diff: Option<Box<str>>,
 }
 
@@ -93,10 +95,10 @@ impl Pass<'_> {
     /// Only of the store: a member that fails is answered for in the lines.
     pub(super) fn flush(&mut self, group: &mut Group<'_>) -> Result<(), Error> {
         let members = std::mem::take(group).members;
-        self.promised.clear();
         if members.is_empty() {
             return Ok(());
         }
+        self.promised.clear();
         let started = Instant::now();
         for member in &members {
             self.intend(member)?;
@@ -134,7 +136,7 @@ impl Pass<'_> {
                 course.push(Progress::Withdrawn);
                 continue;
             }
-            let limit = member.turn.declared.timeout;
+            let limit = member.turn.declared().timeout;
             let doing = member.object.name();
             let steps = &member.verdict.steps;
             if steps.iter().any(is_slow) {
@@ -156,7 +158,8 @@ impl Pass<'_> {
             Progress::Going(staged) => Some(staged),
             _ => None,
         });
-        let Err(trouble) = self.machine.sync(staged.flatten()) else { return };
+        let staged: Vec<&Staged> = staged.flatten().collect();
+        let Err(trouble) = self.machine.sync(&staged) else { return };
         for progress in course.iter_mut().filter(|it| matches!(it, Progress::Going(_))) {
             *progress = Progress::Failed(Stage::Step, trouble.clone());
         }
@@ -187,7 +190,7 @@ impl Pass<'_> {
             if member.verdict.steps.is_empty() || !matches!(progress, Progress::Going(_)) {
                 continue;
             }
-            let trouble = match self.look(member.turn.declared, &member.object) {
+            let trouble = match self.look(member.turn.declared(), &member.object) {
                 Ok(verdict) if verdict.steps.is_empty() => continue,
                 Ok(verdict) => Trouble::new(
                     format!("read back {}", member.object.name()),
@@ -223,7 +226,10 @@ impl Pass<'_> {
                 self.withdraw(&member)?;
                 self.fail(member.turn, &member.object, stage, trouble)?;
             }
-            Progress::Withdrawn => self.withdraw(&member)?,
+            Progress::Withdrawn => {
+                self.withdraw(&member)?;
+                self.line(member.turn, Outcome::NotReached, 0, String::new(), None);
+            }
         }
         Ok(())
     }
@@ -232,16 +238,13 @@ impl Pass<'_> {
     /// not be taken for ours should it come to be there.
     fn withdraw(&mut self, member: &Member<'_>) -> Result<(), Error> {
         for parent in member.parents() {
-            if !self.is_there(&parent) {
+            if self.is_there(&parent) == Some(false) {
                 self.ledger.withdrawn(member, &at(&parent))?;
             }
         }
-        let made = match member.object.space() {
-            "path" => RootPath::parse(member.object.name()).is_ok_and(|path| self.is_there(&path)),
-            // Whether a command or a kernel write did anything cannot be seen from outside.
-            _ => true,
-        };
-        if !made || member.verdict.existed {
+        // Whether a command or a kernel write did anything cannot be seen from outside.
+        let Some(path) = path_of(&member.object) else { return Ok(()) };
+        if member.verdict.existed || self.is_there(&path) == Some(false) {
             self.ledger.withdrawn(member, &member.object)?;
         }
         Ok(())
@@ -254,6 +257,10 @@ impl Member<'_> {
         let steps = self.verdict.steps.iter().filter_map(places);
         steps.filter(|path| path.as_str() != self.object.name()).cloned().collect()
     }
+}
+
+fn path_of(object: &Object) -> Option<RootPath> {
+    (object.space() == "path").then(|| RootPath::parse(object.name()).ok()).flatten()
 }
 
 /// The step may take longer than a person likes to wait without a word.

@@ -4,29 +4,29 @@
 use std::collections::{HashMap, HashSet};
 
 use super::group::Group;
+use super::ledger::Held;
 use super::turn::Turn;
 use super::{Pass, Work};
-use crate::declaration::Declaration;
 use crate::error::Error;
 use crate::report::Outcome;
 use crate::resource::Object;
 use crate::store::Source;
 
-impl<'p> Pass<'p> {
+impl Pass<'_> {
     /// Says of every resource from `from` on that its turn did not come, unless it was answered for.
-    pub(super) fn not_reached(&mut self, work: &Work<'p>, from: usize) {
+    pub(super) fn not_reached<'d>(&mut self, work: &Work<'d>, from: usize) {
         let Work { source, declaration } = *work;
         let answered: HashSet<usize> = self.positions(source, |_| true).collect();
-        for (position, declared) in declaration.resources.iter().enumerate().skip(from) {
+        for position in from..declaration.resources.len() {
             if !answered.contains(&position) {
-                let turn = Turn { source, position, declared };
+                let turn = Turn::of(work, position);
                 self.line(turn, Outcome::NotReached, 0, String::new(), None);
             }
         }
     }
 
     /// Holds what a failure kept from being reached.
-    pub(super) fn hold_rest(&mut self, work: &Work<'p>) -> Result<(), Error> {
+    pub(super) fn hold_rest<'d>(&mut self, work: &Work<'d>) -> Result<(), Error> {
         let Work { source, declaration } = *work;
         let is_failed = |outcome| outcome == Outcome::Failed;
         let failed = self.positions(source, is_failed).min();
@@ -42,9 +42,9 @@ impl<'p> Pass<'p> {
         objects.sort_by_key(|object| waiting[*object]);
         let going: Vec<Object> = self.still_owned().into_iter().rev().collect();
         objects.extend(going.iter().filter(|object| !waiting.contains_key(object)));
-        let forms = self.ledger.held(source, &objects)?;
+        let held = self.ledger.held(source, &objects, self.options.own)?;
         let mark = self.lines.len();
-        self.hold(source, &forms, |object| waiting.get(object).copied())?;
+        self.hold(source, &held, |object| waiting.get(object).copied())?;
         self.fold_held(source, mark);
         Ok(())
     }
@@ -53,19 +53,15 @@ impl<'p> Pass<'p> {
     fn hold(
         &mut self,
         source: Source,
-        forms: &[(Object, Declaration)],
+        held: &Held,
         position: impl Fn(&Object) -> Option<usize>,
     ) -> Result<(), Error> {
         let mut group = Group::default();
         self.stops_at_failure = false;
-        for (object, declaration) in forms {
-            let is_it = |declared: &&crate::declaration::Declared| {
-                declared.resource.object() == *object
-            };
-            if let Some(declared) = declaration.resources.iter().find(is_it) {
-                let position = position(object).unwrap_or(usize::MAX);
-                self.turn(Turn { source, position, declared }, &mut group)?;
-            }
+        for (object, nth, form) in &held.forms {
+            let declaration = &held.declarations[*nth];
+            let answers = position(object);
+            self.turn(Turn { source, declaration, position: *form, answers }, &mut group)?;
         }
         self.flush(&mut group)
     }

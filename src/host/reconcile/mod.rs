@@ -13,12 +13,12 @@ mod turn;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::declaration::Declaration;
+use crate::declaration::{Declaration, Own};
 use crate::error::{Error, Stage};
-use crate::machine::Machine;
+use crate::machine::{self, Machine};
 use crate::plan::{self, Claims, Fate};
-use crate::report::{Failure, Line, Outcome, Report, Trigger};
-use crate::resource::{Object, Trouble};
+use crate::report::{Failure, Line, Outcome, Report, Trigger, REPORT};
+use crate::resource::{Object, RootPath, Trouble};
 use crate::store::Source;
 
 use group::Group;
@@ -54,6 +54,8 @@ pub struct Options<'o> {
     pub diffs: bool,
     /// What may be taken over.
     pub claims: Claims,
+    /// What is the host's own.
+    pub own: &'o Own,
     /// Who watches.
     pub watch: &'o mut dyn Watch,
 }
@@ -63,38 +65,43 @@ pub struct Options<'o> {
 /// # Errors
 /// Where the whole is refused before anything is touched, because it reaches for the host itself or
 /// for what another source owns. What fails later stands in the report.
-pub fn reconcile<'d>(
-    machine: &mut Machine,
-    ledger: Ledger<'_>,
+pub fn reconcile<'p, 'd>(
+    machine: &'p mut Machine,
+    ledger: Ledger<'p>,
     works: &[Work<'d>],
-    options: Options<'_>,
+    options: Options<'p>,
 ) -> Result<Report<'d>, Error> {
-    let started = clock::now();
+    let started = machine::now();
     let all = works.iter().map(|work| work.declaration.resources.len()).sum();
     let mut pass = Pass {
         machine,
         ledger,
-        works,
         options,
         lines: Vec::new(),
         errors: Vec::new(),
         touched: false,
         promised: HashSet::new(),
+        gone: HashSet::new(),
         releasing: Vec::new(),
         stops_at_failure: false,
         ended: None,
+        settled: 0,
         done: 0,
         all,
     };
+    pass.sweep();
     let mut covered = Vec::with_capacity(works.len());
     for work in works {
         let before = pass.errors.len();
+        pass.settled = 0;
         if pass.ended.is_none() {
             match pass.carry(work) {
-                Err(refused @ Error::Refused { .. }) => return Err(refused),
                 Err(error) => pass.end(error),
                 Ok(()) => {}
             }
+        }
+        if pass.ended.is_some() {
+            pass.not_reached(work, pass.settled);
         }
         let whole = pass.ended.is_none() && pass.errors.len() == before;
         covered.push((*work, whole));
@@ -102,11 +109,33 @@ pub fn reconcile<'d>(
     pass.finish(started, covered)
 }
 
+/// The report of a pass that was not made, since a person holds the machine still.
+pub fn paused_report<'d>(works: &[Work<'d>], trigger: Trigger, reason: &str) -> Report<'d> {
+    let now = machine::now().to_string();
+    let mut lines = Vec::new();
+    for work in works {
+        let detail = format!("paused: {reason}");
+        let waiting = |position| Turn::of(work, position).line(Outcome::NotReached, 0, &detail);
+        lines.extend((0..work.declaration.resources.len()).map(waiting));
+    }
+    Report {
+        schema: REPORT,
+        id: machine::random_id(),
+        node: None,
+        trigger,
+        started: now.clone(),
+        finished: now,
+        outcome: Outcome::Paused,
+        declarations: works.iter().map(|work| (work.source, work.declaration)).collect(),
+        lines,
+        errors: Vec::new(),
+    }
+}
+
 /// A pass in the making.
 struct Pass<'p> {
     machine: &'p mut Machine,
     ledger: Ledger<'p>,
-    works: &'p [Work<'p>],
     options: Options<'p>,
     lines: Vec<Line>,
     errors: Vec<Failure>,
@@ -114,26 +143,45 @@ struct Pass<'p> {
     touched: bool,
     /// What will be there once what is pending is carried out; in a dry run, all that would be.
     promised: HashSet<Object>,
+    /// In a dry run, what would have been let go of by now.
+    gone: HashSet<Object>,
     /// What the source at hand owns and no longer declares.
     releasing: Vec<Object>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
     /// Why the pass goes no further: an interruption, or a store that cannot be written.
     ended: Option<Stage>,
+    /// Of the source at hand, every resource before this position has been answered for.
+    settled: usize,
     done: usize,
     all: usize,
 }
 
-impl<'p> Pass<'p> {
+impl Pass<'_> {
+    /// Clears away what an interrupted pass left beside what it was making.
+    fn sweep(&mut self) {
+        if self.ledger.is_dry() {
+            return;
+        }
+        let interrupted = self.ledger.state().owned().filter(|owned| owned.pending.is_some());
+        let paths: Vec<RootPath> = interrupted
+            .filter_map(|owned| RootPath::parse(owned.object.strip_prefix("path:")?).ok())
+            .collect();
+        for path in paths {
+            // What cannot be removed is in the way of its own resource, and said there.
+            let _ = self.machine.sweep(&path);
+        }
+    }
+
     /// One source's declaration, from its first resource to letting go of what it no longer names.
-    fn carry(&mut self, work: &Work<'p>) -> Result<(), Error> {
+    fn carry<'d>(&mut self, work: &Work<'d>) -> Result<(), Error> {
         let Work { source, declaration } = *work;
         let state = self.ledger.state();
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
         let failures = self.errors.len();
-        let reached = self.advance(work, &fates)?;
+        self.advance(work, &fates)?;
         if self.ended.is_some() {
             return Ok(());
         }
@@ -141,36 +189,48 @@ impl<'p> Pass<'p> {
             let goes = self.still_owned();
             return self.release(source, goes);
         }
-        self.hold_rest(work, &fates, reached)
+        if self.stops_at_failure {
+            self.hold_rest(work)?;
+        }
+        Ok(())
     }
 
-    /// Gives each resource its turn; returns the position of the first that got none.
-    fn advance(&mut self, work: &Work<'p>, fates: &Fates) -> Result<usize, Error> {
+    /// Gives each resource its turn, as far as failures let it.
+    fn advance<'d>(&mut self, work: &Work<'d>, fates: &Fates) -> Result<(), Error> {
         let failures = self.errors.len();
         let mut group = Group::default();
         let resources = &work.declaration.resources;
-        for (position, declared) in resources.iter().enumerate() {
+        for position in 0..resources.len() {
             if self.options.watch.interrupted() {
                 self.flush(&mut group)?;
                 self.interrupt();
-                return Ok(position);
+                self.settled = position;
+                return Ok(());
             }
-            let turn = Turn { source: work.source, position, declared };
+            let turn = Turn::of(work, position);
             match fates.get(&position) {
                 Some(fate) => self.fated(turn, *fate, &mut group)?,
                 None => self.turn(turn, &mut group)?,
             }
             if self.stops_at_failure && self.errors.len() > failures {
-                self.flush(&mut group)?;
-                return Ok(position + 1);
+                return self.flush(&mut group);
+            }
+            if group.is_empty() {
+                self.settled = position + 1;
             }
         }
         self.flush(&mut group)?;
-        Ok(resources.len())
+        self.settled = resources.len();
+        Ok(())
     }
 
     /// The turn of a resource that another source has a part in.
-    fn fated(&mut self, turn: Turn<'p>, fate: Fate, group: &mut Group<'p>) -> Result<(), Error> {
+    fn fated<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        fate: Fate,
+        group: &mut Group<'d>,
+    ) -> Result<(), Error> {
         match fate {
             Fate::Claim(from) => self.claim(turn, from, group),
             Fate::Skip(owner) => {
@@ -182,7 +242,7 @@ impl<'p> Pass<'p> {
                 Ok(())
             }
             Fate::Conflict(owner) => {
-                let object = turn.declared.resource.object();
+                let object = turn.declared().resource.object();
                 let doing = format!("make {}", object.name());
                 let cause = format!("{owner} owns it; apply with --take to take it over");
                 self.fail(turn, &object, Stage::Observe, Trouble::new(doing, cause))
@@ -191,16 +251,21 @@ impl<'p> Pass<'p> {
     }
 
     /// Ownership passes first, so that what is then changed is this source's.
-    fn claim(&mut self, turn: Turn<'p>, from: Source, group: &mut Group<'p>) -> Result<(), Error> {
-        let object = turn.declared.resource.object();
+    fn claim<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        from: Source,
+        group: &mut Group<'d>,
+    ) -> Result<(), Error> {
+        let object = turn.declared().resource.object();
         let before = self.lines.len();
         if !self.ledger.is_dry() {
             self.flush(group)?;
-            self.ledger.claimed(&object, from, turn)?;
+            self.ledger.claimed(turn, &object, from)?;
         }
         self.turn(turn, group)?;
         self.flush(group)?;
-        let said = self.lines[before..].iter().any(|line| line.position == Some(turn.position));
+        let said = self.lines[before..].iter().any(|line| line.position == turn.answers);
         if !said {
             self.line(turn, Outcome::Claimed, 0, format!("from {from}"), None);
         }
@@ -210,9 +275,8 @@ impl<'p> Pass<'p> {
     /// What is to be let go of and has not gone already to make way for something.
     fn still_owned(&self) -> Vec<Object> {
         let state = self.ledger.state();
-        let ours = |object: &&Object| {
-            state.get(object.as_str()).is_some() && !self.promised.contains(object)
-        };
+        let ours =
+            |object: &&Object| state.get(object.as_str()).is_some() && !self.gone.contains(object);
         self.releasing.iter().rev().filter(ours).cloned().collect()
     }
 
@@ -225,16 +289,7 @@ impl<'p> Pass<'p> {
         detail: String,
         diff: Option<Box<str>>,
     ) {
-        self.lines.push(Line {
-            id: turn.declared.id.clone(),
-            source: turn.source,
-            kind: turn.declared.resource.kind().into(),
-            outcome,
-            took_ms,
-            detail: detail.into(),
-            diff,
-            position: Some(turn.position),
-        });
+        self.lines.push(Line { diff, ..turn.line(outcome, took_ms, &detail) });
     }
 
     /// Answers for a resource that could not be made to match.
@@ -245,7 +300,7 @@ impl<'p> Pass<'p> {
         stage: Stage,
         trouble: Trouble,
     ) -> Result<(), Error> {
-        let id = &turn.declared.id;
+        let id = &turn.declared().id;
         self.ledger.failed(turn.source, object, id, stage, &trouble)?;
         self.line(turn, Outcome::Failed, 0, trouble.to_string(), None);
         self.failure(stage, Some(id.clone()), trouble);

@@ -1,13 +1,15 @@
 //! Letting go of what is no longer declared: removed, put back, forgotten or left, and recorded
 //! once that is so.
 
+use std::time::Duration;
+
 use super::Pass;
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
 use crate::report::{Line, Outcome};
 use crate::resource::parting::{parting, Parting};
 use crate::resource::{Access, Answer, Entry, Found, Object, Question, Removable, RootPath, Step};
-use crate::resource::{Standing, Trouble, DEFAULT_TIMEOUT};
+use crate::resource::{Standing, Trouble};
 use crate::store::Source;
 
 /// How it went with one object.
@@ -28,6 +30,9 @@ struct Parted {
     standing: Standing,
     before: Option<Box<str>>,
 }
+
+/// Looking, removing and writing a kernel parameter take no time worth waiting longer for.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Of a path that goes, only what it is matters.
 static ANY_ACCESS: Access = Access { mode: None, owner: None, group: None };
@@ -52,7 +57,7 @@ impl Pass<'_> {
                     Parting::Forget => Outcome::Forgotten,
                     Parting::Remove(_) | Parting::PutBack => Outcome::Removed,
                 };
-                self.promised.insert(it.object.clone());
+                self.gone.insert(it.object.clone());
                 self.released_line(source, &it, outcome, String::new());
             }
             return Ok(());
@@ -79,7 +84,7 @@ impl Pass<'_> {
 
     fn remove(&mut self, path: &RootPath, kind: Removable) -> Gone {
         let question = Question::Path { path, holds: None, access: &ANY_ACCESS };
-        let found = match self.machine.ask(&question, DEFAULT_TIMEOUT) {
+        let found = match self.machine.ask(&question, LIMIT) {
             Ok(Answer::Path(answer)) => answer.found,
             Ok(_) => unreachable!("a question about a path is answered with one"),
             Err(trouble) => return Gone::Not(trouble),
@@ -93,7 +98,7 @@ impl Pass<'_> {
             | (Found::Entry { kind: Entry::Symlink(_), .. }, Removable::Symlink) => {}
             _ => return Gone::As(Outcome::Left, "something else stands there now".into()),
         }
-        match self.machine.stage(&Step::Remove { path, kind }, DEFAULT_TIMEOUT) {
+        match self.machine.stage(&Step::Remove { path, kind }, LIMIT) {
             Ok(staged) => Gone::Removing(staged),
             Err(trouble) if trouble.not_empty => Gone::As(Outcome::Left, trouble.cause),
             Err(trouble) => Gone::Not(trouble),
@@ -107,16 +112,16 @@ impl Pass<'_> {
         let Some(value) = it.before.as_deref() else {
             return Gone::As(Outcome::Forgotten, String::new());
         };
-        match self.machine.ask(&Question::Sysctl(key), DEFAULT_TIMEOUT) {
+        match self.machine.ask(&Question::Sysctl(key), LIMIT) {
             Ok(Answer::Sysctl(Some(_))) => {}
             Ok(Answer::NotApplicable(why)) => return Gone::As(Outcome::Left, why.into()),
             Ok(_) => return Gone::As(Outcome::Forgotten, "the kernel has no such key now".into()),
             Err(trouble) => return Gone::Not(trouble),
         }
-        if let Err(trouble) = self.machine.take(&Step::Sysctl { key, value }, DEFAULT_TIMEOUT) {
+        if let Err(trouble) = self.machine.take(&Step::Sysctl { key, value }, LIMIT) {
             return Gone::Not(trouble);
         }
-        let again = self.machine.ask(&Question::Sysctl(key), DEFAULT_TIMEOUT);
+        let again = self.machine.ask(&Question::Sysctl(key), LIMIT);
         let back = |found: &str| crate::resource::sysctl::same_words(found, value);
         match again {
             Ok(Answer::Sysctl(Some(found))) if back(&found) => {
@@ -136,7 +141,7 @@ impl Pass<'_> {
             Gone::Removing(staged) => Some(staged),
             _ => None,
         });
-        let durable = self.machine.sync(removed);
+        let durable = self.machine.sync(&removed.collect::<Vec<_>>());
         for (it, gone) in ends {
             let (outcome, detail) = match (gone, &durable) {
                 (Gone::As(outcome, detail), _) => (outcome, detail),
@@ -158,18 +163,22 @@ impl Pass<'_> {
                     continue;
                 }
             };
-            self.ledger.released(source, &it.object, &it.kind, &it.id, outcome, &detail)?;
+            self.ledger.released(source, &it.object, &it.id, outcome, &detail)?;
             self.released_line(source, &it, outcome, detail);
         }
         self.ledger.flush()
     }
 
     fn is_gone(&mut self, object: &Object) -> bool {
-        let Ok(path) = RootPath::parse(object.name()) else { return false };
-        let question = Question::Path { path: &path, holds: None, access: &ANY_ACCESS };
-        match self.machine.ask(&question, DEFAULT_TIMEOUT) {
-            Ok(Answer::Path(answer)) => !matches!(answer.found, Found::Entry { .. }),
-            _ => false,
+        RootPath::parse(object.name()).is_ok_and(|path| self.is_there(&path) == Some(false))
+    }
+
+    /// Whether anything is at `path`; `None` where that cannot be seen.
+    pub(super) fn is_there(&mut self, path: &RootPath) -> Option<bool> {
+        let question = Question::Path { path, holds: None, access: &ANY_ACCESS };
+        match self.machine.ask(&question, LIMIT) {
+            Ok(Answer::Path(answer)) => Some(matches!(answer.found, Found::Entry { .. })),
+            _ => None,
         }
     }
 

@@ -1,22 +1,51 @@
 //! A resource's turn: is it whose, does it match, what would make it match?
 
-use std::time::Instant;
-
 use super::group::{Group, Member};
-use super::{Course, Pass, Work};
-use crate::declaration::Declared;
+use super::{Pass, Work};
+use crate::declaration::{Declaration, Declared};
+use crate::diff;
 use crate::error::{Error, Stage};
-use crate::plan::{self, Fate};
+use crate::plan;
 use crate::report::{Line, Outcome};
-use crate::resource::{Object, RootPath, Standing, Step, Trouble, Verdict};
+use crate::resource::{Object, Question, RootPath, Step, Trouble, Verdict};
 use crate::store::Source;
 
 /// A resource whose turn has come.
 #[derive(Clone, Copy)]
 pub(super) struct Turn<'d> {
     pub source: Source,
+    pub declaration: &'d Declaration,
+    /// Where in the declaration it stands.
     pub position: usize,
-    pub declared: &'d Declared,
+    /// Where in the report's declaration it is answered for.
+    pub answers: Option<usize>,
+}
+
+impl<'d> Turn<'d> {
+    /// The turn of the resource at `position` of what `work` declares.
+    pub(super) fn of(work: &Work<'d>, position: usize) -> Turn<'d> {
+        let Work { source, declaration } = *work;
+        Turn { source, declaration, position, answers: Some(position) }
+    }
+
+    /// A line that answers for it.
+    pub(super) fn line(&self, outcome: Outcome, took_ms: u64, detail: &str) -> Line {
+        let declared = self.declared();
+        Line {
+            id: declared.id.clone(),
+            source: self.source,
+            kind: declared.resource.kind().into(),
+            outcome,
+            took_ms,
+            detail: detail.into(),
+            diff: None,
+            position: self.answers,
+        }
+    }
+
+    pub(super) fn declared(&self) -> &'d Declared {
+        &self.declaration.resources[self.position]
+    }
 }
 
 /// What a resource's turn came to.
@@ -32,32 +61,45 @@ enum Decision<'d> {
 impl Pass<'_> {
     /// Gives one resource its turn. What there is to do joins `group`.
     pub(super) fn turn<'d>(&mut self, turn: Turn<'d>, group: &mut Group<'d>) -> Result<(), Error> {
-        let object = turn.declared.resource.object();
+        let declared = turn.declared();
+        let object = declared.resource.object();
         self.done += 1;
+        // What is asked of a command or the kernel may hang on what is pending.
+        if !matches!(declared.resource.question(), Question::Path { .. }) {
+            self.flush(group)?;
+        }
         match self.decide(turn, &object, group)? {
             Decision::Settled => Ok(()),
-            Decision::Fail(trouble) => {
-                self.fail(turn, &object, Stage::Observe, trouble);
-                Ok(())
-            }
+            Decision::Fail(trouble) => self.fail(turn, &object, Stage::Observe, trouble),
             Decision::Act(verdict) if self.ledger.is_dry() => {
                 self.foresee(turn, &object, verdict);
                 Ok(())
             }
             Decision::Act(verdict) => {
-                if !self.touched {
-                    self.guard_all()?;
-                    self.touched = true;
-                }
-                let diff = self.diff(turn.declared, &verdict);
-                self.promised.extend(verdict.steps.iter().filter_map(places).map(path_object));
+                self.touched = true;
+                let diff = self.diff(turn.declared(), &verdict);
+                self.promised.extend(verdict.steps.iter().filter_map(places).map(at));
                 let outcome = self.ledger.outcome(&object, turn, &verdict);
-                group.push(Member { turn, object, verdict, outcome, diff });
-                if group.is_full() {
-                    self.flush(group)?;
-                }
-                Ok(())
+                self.join(turn, object, verdict, outcome, diff, group)
             }
+        }
+    }
+
+    /// Adds what there is to do, or to record, to what is pending.
+    fn join<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        object: Object,
+        verdict: Verdict<'d>,
+        outcome: Outcome,
+        diff: Option<Box<str>>,
+        group: &mut Group<'d>,
+    ) -> Result<(), Error> {
+        let form = self.ledger.form(turn);
+        group.push(Member { turn, object, verdict, outcome, form, diff });
+        match group.is_full() {
+            true => self.flush(group),
+            false => Ok(()),
         }
     }
 
@@ -71,16 +113,13 @@ impl Pass<'_> {
     ) -> Result<Decision<'d>, Error> {
         let mut cleared = false;
         loop {
-            let trouble = match self.look(turn.declared, object) {
+            let trouble = match self.look(turn.declared(), object) {
                 Ok(verdict) => match self.missing_parent(&verdict) {
                     None => return self.weigh(turn, object, verdict, group),
                     Some(parent) => no_parent(object, &parent),
                 },
                 Err(trouble) => trouble,
             };
-            if trouble.touches_host && !self.touched {
-                return Err(self.refusal(turn.declared, &trouble));
-            }
             if !group.is_empty() {
                 self.flush(group)?;
                 continue;
@@ -89,7 +128,8 @@ impl Pass<'_> {
                 let detail = format!("unknown until {awaited} is there");
                 return Ok(self.foresee_unknown(turn, object, detail));
             }
-            let blockers = self.blockers(turn.source, turn.declared.resource.kind(), object);
+            let kind = turn.declared().resource.kind();
+            let blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
             if cleared || blockers.is_empty() {
                 return Ok(Decision::Fail(trouble));
             }
@@ -105,7 +145,7 @@ impl Pass<'_> {
 
     /// The resource as it is now, compared with what is declared.
     pub(super) fn look<'d>(
-        &self,
+        &mut self,
         declared: &'d Declared,
         object: &Object,
     ) -> Result<Verdict<'d>, Trouble> {
@@ -138,7 +178,7 @@ impl Pass<'_> {
             if self.ledger.is_dry() {
                 self.line(turn, outcome, 0, note(outcome), None);
             } else {
-                group.push(Member { turn, object: object.clone(), verdict, outcome, diff: None });
+                self.join(turn, object.clone(), verdict, outcome, None, group)?;
             }
         }
         Ok(Decision::Settled)
@@ -146,7 +186,7 @@ impl Pass<'_> {
 
     /// In a dry run: says what would be done, and takes it for done.
     fn foresee(&mut self, turn: Turn<'_>, object: &Object, verdict: Verdict<'_>) {
-        let diff = self.diff(turn.declared, &verdict);
+        let diff = self.diff(turn.declared(), &verdict);
         let outcome = self.ledger.outcome(object, turn, &verdict);
         self.promised.extend(verdict.steps.iter().filter_map(places).map(at));
         self.promised.insert(object.clone());
@@ -168,53 +208,29 @@ impl Pass<'_> {
     }
 
     /// Old text against new, where a diff is wanted and there is one to show.
-    fn diff(&self, declared: &Declared, verdict: &Verdict) -> Option<Box<str>> {
+    fn diff(&mut self, declared: &Declared, verdict: &Verdict) -> Option<Box<str>> {
         let new = declared.resource.text().filter(|_| self.options.diffs)?;
         let path = verdict.steps.iter().find_map(|step| match step {
             Step::Place(place) => Some(place.path),
             _ => None,
         })?;
         let old = match verdict.existed {
-            true => Some(self.machine.read_text(path, diff::MAX_BYTES)?),
+            true => Some(self.machine.read_text(path, diff::MAX_BYTES as u64)?),
             false => None,
         };
         Some(diff::unified(path.as_str(), old.as_deref(), Some(new)).into())
     }
-
-    /// Before the first step of a pass: nothing declared may lead, by links that stand on this
-    /// machine, to the host itself.
-    fn guard_all(&self) -> Result<(), Error> {
-        for work in self.works {
-            for declared in &work.declaration.resources {
-                let Question::Path { path, .. } = declared.resource.question() else { continue };
-                if let Err(trouble) = self.machine.guard(path) {
-                    return Err(self.refusal(declared, &trouble));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn refusal(&self, declared: &Declared, trouble: &Trouble) -> Error {
-        let fault = Fault {
-            place: format!("resource {:?}", declared.id),
-            field: String::new(),
-            wrong: format!("{}: {}", trouble.doing, trouble.cause),
-            mend: "leave the host's own files to its installation".into(),
-        };
-        Error::Refused { what: "the declaration".into(), faults: vec![fault] }
-    }
 }
 
 /// The path that a step puts something at.
-fn places<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
+pub(super) fn places<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
     match step {
         Step::Place(place) => Some(place.path),
         _ => None,
     }
 }
 
-fn at(path: &RootPath) -> Object {
+pub(super) fn at(path: &RootPath) -> Object {
     Object::new("path", path.as_str())
 }
 
@@ -229,7 +245,7 @@ fn no_parent(object: &Object, parent: &RootPath) -> Trouble {
 }
 
 /// What is said of a resource that matches and yet has something to be recorded.
-fn note(outcome: Outcome) -> String {
+pub(super) fn note(outcome: Outcome) -> String {
     match outcome {
         Outcome::Unchanged => "there before; adopted",
         Outcome::Claimed => "taken over",

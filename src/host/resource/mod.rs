@@ -354,6 +354,14 @@ pub struct Trouble {
     pub awaits: Option<Object>,
     /// The declaration reaches for the host itself; nothing of it may be applied.
     pub touches_host: bool,
+    /// A directory was to be removed and holds something.
+    pub not_empty: bool,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.doing, self.cause)
+    }
 }
 
 impl Answer {
@@ -377,7 +385,8 @@ impl Answer {
 impl Trouble {
     /// A trouble that waits for nothing.
     pub fn new(doing: impl Into<String>, cause: impl fmt::Display) -> Trouble {
-        Trouble { doing: doing.into(), cause: cause.to_string(), awaits: None, touches_host: false }
+        let (doing, cause) = (doing.into(), cause.to_string());
+        Trouble { doing, cause, awaits: None, touches_host: false, not_empty: false }
     }
 }
 

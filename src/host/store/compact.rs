@@ -13,10 +13,10 @@ use super::journal::Place;
 use super::owned::{Owned, Slot};
 use super::record::{Covered, Hex, Kind, Made, Outcome, Record, Source, SCHEMA};
 use super::state::{State, Text};
-use super::when::When;
 use super::{files, fold_file, stored, Store, Stored, Stretch, JOURNAL, UNFINISHED};
 use crate::error::{Error, Stage};
 use crate::resource::Standing;
+use crate::when::When;
 
 /// Finds, in the words of a declaration, the resources that declare these objects: for each, where
 /// in the words it stands. Given by the caller, because reading a declaration is not the store's.

@@ -20,7 +20,6 @@ mod rescue;
 mod secrets;
 mod state;
 mod tail;
-mod when;
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +30,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use crate::when::When;
 pub use append::Body;
 pub use compact::Extract;
 pub use journal::{Entry, Place, Torn};
@@ -41,7 +41,6 @@ pub use rescue::{discard, Discarded};
 pub use secrets::Secrets;
 pub use state::{Accepted, Failing, LastPass, Note, Paused, State, Text};
 pub use tail::Tail;
-pub use when::When;
 
 use crate::declaration::Bundle;
 use crate::error::{Error, Stage};

@@ -19,6 +19,10 @@ pub struct Owned<'a> {
     pub of_type: &'a str,
     /// That resource's id.
     pub id: &'a str,
+    /// Its place among all that the host owns or owned; less than [`State::positions`].
+    ///
+    /// [`State::positions`]: super::State::positions
+    pub position: usize,
     /// On whose behalf it is owned.
     pub source: Source,
     /// Created or adopted.
@@ -99,6 +103,11 @@ impl Table {
         self.grow_index(objects);
     }
 
+    /// One more than the greatest position.
+    pub fn end(&self) -> usize {
+        self.slots.len()
+    }
+
     /// How many are owned.
     pub fn len(&self) -> usize {
         self.live
@@ -132,6 +141,7 @@ impl Table {
             object: self.text(slot.name),
             of_type: &self.types[usize::from(slot.of_type)],
             id: self.text(slot.id),
+            position: at as usize,
             source: slot.source,
             standing: if slot.created { Standing::Created } else { Standing::Adopted },
             implied: has(IMPLIED),

@@ -10,9 +10,9 @@ use std::ops::Deref;
 
 use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
 
-use super::when::When;
 use crate::digest;
 use crate::error::Stage;
+use crate::when::When;
 
 /// The journal format that this host writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
@@ -56,6 +56,28 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The word for it, as the journal writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Accepted => "accepted",
+            Kind::Began => "began",
+            Kind::Applied => "applied",
+            Kind::Removed => "removed",
+            Kind::Forgotten => "forgotten",
+            Kind::Left => "left",
+            Kind::Claimed => "claimed",
+            Kind::Failed => "failed",
+            Kind::Pass => "pass",
+            Kind::Quarantined => "quarantined",
+            Kind::Enrolled => "enrolled",
+            Kind::Paused => "paused",
+            Kind::Resumed => "resumed",
+            Kind::Reported => "reported",
+            Kind::Sent => "sent",
+            Kind::Snapshot => "snapshot",
+        }
+    }
+
     /// What stands between the other members and the body.
     pub(super) fn body_marker(self) -> &'static [u8] {
         match self {
@@ -76,6 +98,34 @@ pub enum Source {
     Local,
     /// The mesh.
     Link,
+}
+
+impl Outcome {
+    /// The word in reports and the journal.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Unchanged => "unchanged",
+            Outcome::Created => "created",
+            Outcome::Changed => "changed",
+            Outcome::Corrected => "corrected",
+            Outcome::Removed => "removed",
+            Outcome::Forgotten => "forgotten",
+            Outcome::Left => "left",
+            Outcome::Claimed => "claimed",
+            Outcome::Failed => "failed",
+            Outcome::NotReached => "not_reached",
+            Outcome::NotApplicable => "not_applicable",
+            Outcome::Converged => "converged",
+            Outcome::Refused => "refused",
+            Outcome::Paused => "paused",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 impl Source {

@@ -164,6 +164,11 @@ impl State {
         self.table.len()
     }
 
+    /// One more than the greatest [`Owned::position`].
+    pub fn positions(&self) -> usize {
+        self.table.end()
+    }
+
     /// What is known of an object, `space:name`, if the host owns it.
     pub fn get(&self, object: &str) -> Option<Owned<'_>> {
         self.table.find(object).map(|at| self.table.view(at).0)
@@ -172,6 +177,11 @@ impl State {
     /// The object was once claimed from `source`, which must leave it alone for good.
     pub fn ceded(&self, source: Source, object: &str) -> bool {
         self.desks[source as usize].ceded.contains(object)
+    }
+
+    /// Something was once claimed from `source`.
+    pub fn has_ceded(&self, source: Source) -> bool {
+        !self.desks[source as usize].ceded.is_empty()
     }
 
     /// The words for the form in which an object of `source` is held while its accepted declaration
@@ -402,6 +412,10 @@ impl State {
             } else {
                 self.table.slot(at).settle();
             }
+        }
+        // An intent taken back because an earlier resource failed is no failure of its own.
+        if record.cause.is_none() {
+            return Ok(());
         }
         let text = |of: &Option<super::record::Text<'_>>| of.as_deref().unwrap_or("").into();
         let since = record.came_about().0;
