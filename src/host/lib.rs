@@ -1,7 +1,7 @@
 //! The node host: makes one machine match a declaration and records what it made.
 //!
 //! Data flows one way: source → parse → observe → plan → take steps → read back → record →
-//! report. `declaration`, `resource`, `tool`, `plan`, `diff` and `digest` are pure: they return
+//! report. `declaration`, `resource`, `tool`, `plan`, `diff`, `digest` and `base64` are pure: they return
 //! data and name no effect. `machine` is the only place that touches the machine, `store` the only
 //! one that touches the host's own state. `reconcile` is the flow itself; the command line and,
 //! later, the service both call it.
@@ -9,6 +9,7 @@
 //! Absent on purpose: no thread, no async, no shell string, no listener, no query of anything but
 //! this machine. A resource never acts: it asks, judges and yields steps.
 
+pub mod base64;
 pub mod declaration;
 pub mod digest;
 pub mod error;

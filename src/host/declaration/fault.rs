@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// One fault of a declaration.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Fault {
     /// Where: `resources[3] "motd"`, or empty for the document itself. Quoted and capped.
     pub place: String,
@@ -28,5 +28,64 @@ impl fmt::Display for Fault {
             write!(f, "; {}", self.mend)?;
         }
         Ok(())
+    }
+}
+
+/// Untrusted text, quoted as a Rust literal and cut to a length that fits a line.
+pub fn quoted(text: &str) -> String {
+    const LONGEST: usize = 80;
+    match text.char_indices().nth(LONGEST) {
+        None => format!("{text:?}"),
+        Some((cut, _)) => format!("{:?}…", &text[..cut]),
+    }
+}
+
+/// The faults of one declaration, in the order in which they are to be listed, up to a limit.
+#[derive(Default)]
+pub(super) struct Faults {
+    list: Vec<(u32, Fault)>,
+    more: usize,
+}
+
+impl Faults {
+    /// How many faults are listed.
+    pub const LISTED: usize = 1000;
+    /// The order of a fault of the document itself: before every resource.
+    pub const DOCUMENT: u32 = 0;
+
+    /// Adds a fault; `order` is one more than the resource's position, or [`Faults::DOCUMENT`].
+    pub fn push(&mut self, order: u32, fault: Fault) {
+        if self.list.len() < Faults::LISTED {
+            self.list.push((order, fault));
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// No further fault would be listed.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= Faults::LISTED
+    }
+
+    /// How many there are, listed or not.
+    pub fn count(&self) -> usize {
+        self.list.len() + self.more
+    }
+
+    /// Forgets every fault of a resource.
+    pub fn keep_document(&mut self) {
+        self.list.retain(|(order, _)| *order == Faults::DOCUMENT);
+        self.more = 0;
+    }
+
+    /// The list.
+    pub fn into_list(mut self) -> Vec<Fault> {
+        self.list.sort_by_key(|(order, _)| *order);
+        let mut list: Vec<Fault> = self.list.into_iter().map(|(_, fault)| fault).collect();
+        if self.more > 0 {
+            let wrong = format!("and {} more faults, not listed", self.more);
+            list.push(Fault { wrong, ..Fault::default() });
+        }
+        list
     }
 }

@@ -3,23 +3,45 @@
 //! [`parse`] is all that an untrusted source can reach. [`parse_trusted`] takes a [`Bundle`], which
 //! only opening a file that root owns (or the store's record of such a bundle) can make.
 
+mod check;
 pub mod fault;
+mod json;
+mod near;
+mod one;
 pub mod own;
+mod read;
+mod whole;
 
 pub use fault::Fault;
 pub use own::Own;
 
+use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::digest::Sha256;
+use crate::digest::{hex, sha256, Sha256};
 use crate::resource::Resource;
 
 /// The largest declaration, in bytes.
 pub const MAX_BYTES: usize = 64 << 20;
 
-/// A declaration every rule of which has been checked.
-#[derive(Debug)]
+/// The most resources of a declaration.
+pub const MAX_RESOURCES: u32 = 1_000_000;
+
+/// The version of a declaration that this host reads.
+pub const VERSION: u64 = 1;
+
+/// How far a declaration's source is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// As the link is: no `action`.
+    Untrusted,
+    /// As a bundle is.
+    Bundle,
+}
+
+/// A declaration every rule of which has been checked. `Debug` shows none of its text: it may hold
+/// secrets.
 pub struct Declaration {
     /// The node it is addressed to.
     pub node: Option<Box<str>>,
@@ -51,7 +73,6 @@ pub struct Declared {
 /// The bytes of a trusted declaration. Only two callers may vouch for one: the opener of bundle
 /// files, after it has seen who owns the file, and the store, for a declaration that it accepted
 /// from such a file (`tests/tidy.rs` holds that list).
-#[derive(Debug)]
 pub struct Bundle(Vec<u8>);
 
 impl Bundle {
@@ -59,4 +80,48 @@ impl Bundle {
     pub(crate) fn vouched(bytes: Vec<u8>) -> Bundle {
         Bundle(bytes)
     }
+}
+
+impl fmt::Debug for Bundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a bundle of {} bytes", self.0.len())
+    }
+}
+
+impl fmt::Debug for Declaration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Declaration")
+            .field("node", &self.node)
+            .field("serial", &self.serial)
+            .field("sha256", &hex(&self.sha256))
+            .field("resources", &self.resources)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads a declaration that anyone may have written. `own` is what of the host's own may not be
+/// declared.
+///
+/// # Errors
+/// Everything that is wrong with it, in the order of the document; nothing of it may be applied.
+pub fn parse(text: Vec<u8>, own: &Own) -> Result<Declaration, Vec<Fault>> {
+    declaration(text, Trust::Untrusted, own, None)
+}
+
+/// Reads a declaration that only root can have written.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_trusted(bundle: Bundle, own: &Own) -> Result<Declaration, Vec<Fault>> {
+    declaration(bundle.0, Trust::Bundle, own, None)
+}
+
+fn declaration<'r>(
+    text: Vec<u8>,
+    trust: Trust,
+    own: &'r Own,
+    vault: check::Vault<'r>,
+) -> Result<Declaration, Vec<Fault>> {
+    let read::Parts { node, serial, resources } = read::read(&text, trust, own, vault)?;
+    Ok(Declaration { node, serial, sha256: sha256(&text), resources, text })
 }

@@ -4,15 +4,21 @@
 //! is declared, and yields steps; no steps means it has converged. `reconcile` gives every type
 //! its read-back, dry run, drift report and idempotence, so that no type can forget them.
 
+pub mod access;
 pub mod action;
 pub mod directory;
+pub mod fields;
 pub mod file;
+pub mod form;
+pub mod kind;
 pub mod path;
 pub mod symlink;
 pub mod sysctl;
 
+// Temporary, on this branch alone: replaced at merge by each type's own `impl Resource`.
+mod stub;
+
 use std::fmt;
-use std::time::Duration;
 
 pub use path::RootPath;
 
@@ -108,13 +114,22 @@ pub enum Question<'a> {
     Check(Command<'a>),
 }
 
-/// What a regular file is compared with.
-#[derive(Clone, Copy, Debug)]
+/// What a regular file is compared with. `Debug` shows no bytes: they may be a secret.
+#[derive(Clone, Copy)]
 pub enum Holds<'a> {
     /// These bytes.
     Bytes(&'a [u8]),
     /// Any bytes of this SHA-256.
     Digest(&'a crate::digest::Sha256),
+}
+
+impl fmt::Debug for Holds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Holds::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Holds::Digest(digest) => f.write_str(&crate::digest::hex(*digest)),
+        }
+    }
 }
 
 /// A command as a vector of arguments; never a shell string.
@@ -268,8 +283,7 @@ pub struct Place<'a> {
     pub over: bool,
 }
 
-/// What [`Place`] makes.
-#[derive(Debug)]
+/// What [`Place`] makes. `Debug` shows no bytes: they may be a secret.
 pub enum Make<'a> {
     /// A directory. Missing ancestors are steps of their own, before it.
     Directory,
@@ -284,6 +298,17 @@ pub enum Make<'a> {
     },
     /// A symbolic link to this target.
     Symlink(&'a str),
+}
+
+impl fmt::Debug for Make<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Make::Directory => f.write_str("a directory"),
+            Make::Bytes(bytes) => write!(f, "a file of {} bytes", bytes.len()),
+            Make::Fetched { .. } => f.write_str("a file that is fetched"),
+            Make::Symlink(target) => write!(f, "a link to {target:?}"),
+        }
+    }
 }
 
 /// A resource compared with what was found.
@@ -347,6 +372,3 @@ pub trait Resource: fmt::Debug {
         None
     }
 }
-
-/// How long a step of this type may take where the declaration does not say.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

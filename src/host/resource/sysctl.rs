@@ -1,5 +1,10 @@
 //! `sysctl`: a kernel parameter's value.
 
+use std::borrow::Cow;
+
+use super::form::Text;
+use super::kind::{Carrier, Field, Kind, Shape, TIMEOUT_S};
+
 /// A declared kernel parameter.
 #[derive(Debug)]
 pub struct Sysctl {
@@ -7,4 +12,70 @@ pub struct Sysctl {
     pub key: Box<str>,
     /// The value as written to the kernel.
     pub value: Box<str>,
+}
+
+/// How a declaration names a kernel parameter.
+pub static KIND: Kind = Kind {
+    name: "sysctl",
+    doc: "A kernel parameter's value. On leaving the declaration the value found before is put \
+          back.",
+    fields: &[
+        Field::required(
+            "key",
+            "Its name, with dots (net.ipv4.ip_forward) or slashes (net/ipv4/ip_forward) between \
+             its parts; the other of the two then stands for a dot or slash inside a part.",
+            Shape::Text(&KEY),
+        ),
+        Field::required("value", "Its value.", Shape::TextOrInteger(&VALUE)),
+    ],
+    exactly_one: &[],
+    default_timeout_s: TIMEOUT_S,
+    carrier: Carrier::Any,
+    rules: |fields, judge| {
+        if let Some(key) = fields.text("key") {
+            judge.claims("key", "sysctl", dotted(key));
+        }
+    },
+    build: Some(|_, fields| {
+        let key = fields.take_text("key").expect("the table requires key");
+        let value = fields.take_text("value").expect("the table requires value");
+        Box::new(Sysctl { key: dotted(&Cow::Borrowed(&key)).into(), value })
+    }),
+};
+
+static KEY: Text = Text {
+    what: "a sysctl key",
+    mend: "write its parts with dots between, such as net.ipv4.ip_forward",
+    pattern: "^[!-~]+[./][!-~]+$",
+    max: 512,
+    holds: |text| {
+        let key = dotted(&Cow::Borrowed(text));
+        key.bytes().all(|byte| byte.is_ascii_graphic())
+            && key.contains('.')
+            && key.split('.').all(|part| !matches!(part, "" | "/" | "//"))
+    },
+};
+
+static VALUE: Text = Text {
+    what: "a kernel value",
+    mend: "write it on one line",
+    pattern: "^[^\\u0000-\\u0008\\u000a-\\u001f\\u007f]*$",
+    max: 4000,
+    holds: |text| !text.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t'),
+};
+
+/// The key with dots between its parts, as sysctl(8) reads it: where a slash comes first, slashes
+/// part it and a dot belongs to a part.
+fn dotted<'a>(key: &Cow<'a, str>) -> Cow<'a, str> {
+    match key.find(['.', '/']) {
+        Some(at) if key.as_bytes()[at] == b'/' => {
+            let swap = |c| match c {
+                '/' => '.',
+                '.' => '/',
+                c => c,
+            };
+            Cow::Owned(key.chars().map(swap).collect())
+        }
+        _ => key.clone(),
+    }
 }
