@@ -16,6 +16,8 @@ mod root;
 mod sync;
 mod sys;
 mod sysctl;
+#[cfg(test)]
+mod tests;
 mod words;
 mod xattr;
 

@@ -248,7 +248,12 @@ fn rename_new(dir: &Dir, old: &CStr, new: &CStr, kind: Kind) -> Result<(), Strin
 
 /// A second name fails where the name is taken. A directory cannot have one, nor can a file on
 /// some file systems: for these all that is left is to look first.
-fn rename_new_without_help(dir: &Dir, old: &CStr, new: &CStr, kind: Kind) -> io::Result<()> {
+pub(super) fn rename_new_without_help(
+    dir: &Dir,
+    old: &CStr,
+    new: &CStr,
+    kind: Kind,
+) -> io::Result<()> {
     if kind != Kind::Directory {
         match sys::second_name(&dir.fd, old, new) {
             Ok(()) => return sys::unlink(&dir.fd, old),

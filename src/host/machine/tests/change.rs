@@ -1,0 +1,97 @@
+//! Removing and changing access: only what is still what it was, and never more than it.
+
+use std::os::unix::fs::MetadataExt;
+
+use super::*;
+use crate::resource::{Removable, Step};
+
+fn remove(machine: &mut Machine, at: &str, kind: Removable) -> Result<(), Trouble> {
+    machine.take(&Step::Remove { path: &path(at), kind }, LIMIT)
+}
+
+#[test]
+fn each_kind_is_removed_as_itself() {
+    //
+    let scratch = Scratch::new();
+    scratch.file("/f", "x").directory("/d").directory("/kept/x").link("/l", "kept");
+    let mut machine = scratch.machine();
+    remove(&mut machine, "/f", Removable::File).unwrap();
+    remove(&mut machine, "/d", Removable::Directory).unwrap();
+    remove(&mut machine, "/l", Removable::Symlink).unwrap();
+    assert_eq!(
+        (scratch.names("/"), scratch.names("/kept")),
+        (vec!["kept".into()], vec!["x".into()])
+    );
+}
+
+#[test]
+fn what_is_gone_is_removed() {
+    let scratch = Scratch::new();
+    let mut machine = scratch.machine();
+    for kind in [Removable::File, Removable::Directory, Removable::Symlink] {
+        remove(&mut machine, "/gone", kind).unwrap();
+        remove(&mut machine, "/no/parent/gone", kind).unwrap();
+    }
+}
+
+#[test]
+fn a_directory_with_something_in_it_is_left() {
+    //
+    let scratch = Scratch::new();
+    scratch.directory("/d").file("/d/theirs", "x");
+    let mut machine = scratch.machine();
+    trouble(remove(&mut machine, "/d", Removable::Directory), "it is not empty");
+    assert_eq!(scratch.read("/d/theirs"), b"x");
+}
+
+#[test]
+fn what_has_become_another_kind_is_left() {
+    //
+    let scratch = Scratch::new();
+    scratch.file("/f", "x").directory("/d").link("/l", "d");
+    let mut machine = scratch.machine();
+    let kinds = [
+        ("/f", Removable::File, "it is no longer a regular file"),
+        ("/d", Removable::Directory, "it is no longer a directory"),
+        ("/l", Removable::Symlink, "it is no longer a symbolic link"),
+    ];
+    for (at, is, _) in kinds {
+        for (_, other, words) in kinds.into_iter().filter(|(_, other, _)| *other != is) {
+            trouble(remove(&mut machine, at, other), words);
+        }
+    }
+    assert_eq!(scratch.names("/"), ["d", "f", "l"]);
+}
+
+#[test]
+fn access_is_the_directorys_and_never_a_links_target() {
+    let scratch = Scratch::new();
+    scratch.directory("/d").file("/f", "x").link("/l", "d");
+    let mut machine = scratch.machine();
+    let (uid, gid) = sys::effective_ids();
+    let mut set =
+        |at: &str, mode| machine.take(&Step::Access { path: &path(at), mode, uid, gid }, LIMIT);
+    let mode = |at| std::fs::metadata(scratch.at(at)).unwrap().mode() & 0o7777;
+    set("/d", 0o3710).unwrap();
+    assert_eq!(mode("/d"), 0o3710);
+    for at in ["/l", "/f", "/none"] {
+        assert!(set(at, 0o777).is_err(), "{at}");
+    }
+    assert_eq!((mode("/d"), mode("/f") & 0o111), (0o3710, 0));
+}
+
+#[test]
+fn a_mounted_tree_has_no_kernel_and_runs_nothing() {
+    let scratch = Scratch::new();
+    let mut machine = scratch.machine();
+    let argv: Box<[Box<str>]> =
+        ["touch".into(), scratch.at("/ran").to_str().unwrap().into()].into();
+    let command = crate::resource::Command { argv: &argv, env: &[], workdir: None };
+    for question in [Question::Sysctl("kernel.ostype"), Question::Check(command)] {
+        assert!(matches!(machine.ask(&question, LIMIT), Ok(Answer::NotApplicable(_))));
+    }
+    let key = "vm.swappiness";
+    trouble(machine.take(&Step::Sysctl { key, value: "60" }, LIMIT), "not to a mounted tree");
+    trouble(machine.take(&Step::Run(command), LIMIT), "not on a mounted tree");
+    assert_eq!(scratch.names("/"), [""; 0]);
+}

@@ -1,0 +1,182 @@
+//! Children: everything about them has an end.
+
+use std::time::Instant;
+
+use super::super::child::{run, Call, Ended, How, Unrun, PATH};
+use super::*;
+use crate::resource::{Command, Step};
+
+const SHORT: Duration = Duration::from_millis(200);
+
+fn shell(script: &str, limit: Duration) -> Ended {
+    run(Call::new(&["sh", "-c", script]), limit).unwrap()
+}
+
+#[test]
+fn a_child_says_how_it_ended_and_what_it_last_said() {
+    let ended = shell("echo out; echo first >&2; echo last >&2; exit 3", LIMIT);
+    assert_eq!((ended.how, ended.out.bytes()), (How::Exited(3), &b"out\n"[..]));
+    assert_eq!(ended.said(), "exited 3: \"last\"");
+    let ended = shell("kill -9 $$", LIMIT);
+    assert_eq!(
+        (ended.how, ended.said().as_str()),
+        (How::Killed(9), "was killed by signal 9 and said nothing")
+    );
+    assert_eq!(shell("true", LIMIT).how, How::Exited(0));
+}
+
+#[test]
+fn a_childs_surroundings_are_the_hosts_and_not_ours() {
+    let ended = shell("env; pwd; umask; cat", LIMIT);
+    let mut lines: Vec<&str> = std::str::from_utf8(ended.out.bytes()).unwrap().lines().collect();
+    lines.retain(|line| {
+        !line.starts_with("PWD=") && !line.starts_with("_=") && !line.starts_with("SHLVL=")
+    });
+    lines.sort_unstable();
+    assert_eq!(lines, ["/", "0022", "HOME=/root", "LC_ALL=C", &format!("PATH={PATH}")]);
+    let call = Call {
+        env: &[("A", "b c"), ("HOME", "/h")],
+        workdir: Path::new("/proc"),
+        ..Call::new(&["sh", "-c", "echo $A $HOME $PWD"])
+    };
+    assert_eq!(run(call, LIMIT).unwrap().out.bytes(), b"b c /h /proc\n");
+}
+
+#[test]
+fn a_child_beyond_its_limit_is_ended_with_all_its_group() {
+    let scratch = Scratch::new();
+    let pid = scratch.at("/pid");
+    let script = format!("sleep 1000 & echo $! > {}; echo waiting; wait", pid.display());
+    let ended = shell(&script, SHORT);
+    assert_eq!(ended.how, How::Overran(SHORT));
+    assert_eq!(ended.said(), "was still running after 0.2 s: \"waiting\"");
+    assert!(!runs(&scratch, "/pid"));
+}
+
+#[test]
+fn a_child_that_will_not_end_is_killed() {
+    let scratch = Scratch::new();
+    let script = format!(
+        "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > {}; while :; do sleep 1000; done' & wait; wait",
+        scratch.at("/pid").display(),
+    );
+    let began = Instant::now();
+    assert_eq!(shell(&script, SHORT).how, How::Overran(SHORT));
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(!runs(&scratch, "/pid"));
+}
+
+/// The process whose number is in the file is still there, and no zombie.
+fn runs(scratch: &Scratch, at: &str) -> bool {
+    let pid = String::from_utf8(scratch.read(at)).unwrap();
+    match std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())) {
+        Ok(stat) => !stat.rsplit_once(')').unwrap().1.trim_start().starts_with(['Z', 'X']),
+        Err(_) => false,
+    }
+}
+
+#[test]
+fn a_grandchild_that_holds_the_pipes_holds_nobody_up_and_is_let_be() {
+    let scratch = Scratch::new();
+    let script = format!("sleep 1000 & echo $! > {}; echo done", scratch.at("/pid").display());
+    let began = Instant::now();
+    let ended = shell(&script, LIMIT);
+    assert_eq!((ended.how, ended.out.bytes()), (How::Exited(0), &b"done\n"[..]));
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(runs(&scratch, "/pid"));
+    let pid: i32 = String::from_utf8(scratch.read("/pid")).unwrap().trim().parse().unwrap();
+    // SAFETY: takes no memory; the process is the one that was just started here.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+#[test]
+fn of_a_flood_the_last_is_kept() {
+    let flood = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; echo the end";
+    let ended = run(Call { cap: 1000, ..Call::new(&["sh", "-c", flood]) }, LIMIT).unwrap();
+    assert_eq!((ended.out.bytes().len(), ended.out.cut()), (1000, true));
+    assert!(ended.out.bytes().ends_with(b"line 19999\nthe end\n"));
+    let exact = run(Call { cap: 4, ..Call::new(&["echo", "abc"]) }, LIMIT).unwrap();
+    assert_eq!((exact.out.bytes(), exact.out.cut()), (&b"abc\n"[..], false));
+    let endless = run(Call { cap: 1000, ..Call::new(&["yes"]) }, SHORT).unwrap();
+    assert_eq!((endless.how, endless.out.bytes().len()), (How::Overran(SHORT), 1000));
+}
+
+#[test]
+fn a_child_that_closes_its_output_is_still_waited_for() {
+    let ended = shell("exec >&- 2>&-; sleep 0.1; exit 7", LIMIT);
+    assert_eq!(ended.how, How::Exited(7));
+}
+
+#[test]
+fn what_cannot_be_run_says_where_it_was_looked_for() {
+    let scratch = Scratch::new();
+    let plain = scratch.file("/plain", "x").at("/plain");
+    let not_found = |argv: &[&str]| match run(Call::new(argv), LIMIT) {
+        Err(Unrun::NotFound(cause)) => cause,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        not_found(&["no-such-program"]),
+        format!("no program \"no-such-program\" in {PATH}")
+    );
+    assert_eq!(not_found(&["/no/such"]), "no program \"/no/such\"");
+    not_found(&[""]);
+    not_found(&[]);
+    fn failed(call: Call) -> String {
+        match run(call, LIMIT) {
+            Err(Unrun::Failed(cause)) => cause,
+            other => panic!("{other:?}"),
+        }
+    }
+    let plain = plain.to_str().unwrap();
+    assert!(failed(Call::new(&[plain])).ends_with("permission denied"));
+    assert!(failed(Call::new(&["echo", "a\0b"])).contains("nul byte"));
+    let workdir = Path::new("/no/such");
+    let cause = failed(Call { workdir, ..Call::new(&["true"]) });
+    assert_eq!(cause, "its working directory \"/no/such\" is not there");
+}
+
+#[test]
+fn no_child_is_left_a_zombie() {
+    let mine = std::process::id().to_string();
+    let script = format!("echo $$; test $PPID = {mine}");
+    let ended = shell(&script, LIMIT);
+    assert_eq!(ended.how, How::Exited(0));
+    let pid = String::from_utf8(ended.out.bytes().to_vec()).unwrap();
+    assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
+}
+
+#[test]
+fn a_check_passes_by_its_exit_code_alone() {
+    //
+    let mut machine = Machine::open(Path::new("/"), Own::default()).unwrap();
+    let mut check = |argv: &[&str], limit| {
+        let argv: Vec<Box<str>> = argv.iter().map(|&argument| argument.into()).collect();
+        let command = Command { argv: &argv, env: &[], workdir: None };
+        match machine.ask(&Question::Check(command), limit) {
+            Ok(Answer::Check(answer)) => Ok((answer.passed, answer.said)),
+            Ok(other) => panic!("{other:?}"),
+            Err(trouble) => Err(trouble),
+        }
+    };
+    assert!(check(&["true"], LIMIT).unwrap().0);
+    let (passed, said) = check(&["sh", "-c", "echo no >&2; exit 1"], LIMIT).unwrap();
+    assert_eq!((passed, said.as_str()), (false, "exited 1: \"no\""));
+    let (passed, said) = check(&["no-such-program"], LIMIT).unwrap();
+    assert!(!passed && said.starts_with("no program \"no-such-program\" in /usr/local/sbin:"));
+    trouble(check(&["sleep", "1000"], SHORT), "it was still running after 0.2 s");
+}
+
+#[test]
+fn a_run_that_does_not_exit_0_is_a_failure_in_its_own_words() {
+    //
+    let mut machine = Machine::open(Path::new("/"), Own::default()).unwrap();
+    let mut run = |script: &str, limit| {
+        let argv = ["sh".into(), "-c".into(), script.into()];
+        machine.take(&Step::Run(Command { argv: &argv, env: &[], workdir: None }), limit)
+    };
+    run("true", LIMIT).unwrap();
+    let failed = trouble(run("echo no such thing; exit 4", LIMIT), "exited 4: \"no such thing\"");
+    assert_eq!(failed.doing, "run \"sh\"");
+    trouble(run("sleep 1000", SHORT), "was still running after 0.2 s");
+}

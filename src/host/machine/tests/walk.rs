@@ -1,0 +1,228 @@
+//! Walking: links stay inside the root, and nothing is followed that should not be.
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::*;
+use crate::resource::{Object, Removable, Step};
+
+#[test]
+fn an_absolute_link_on_the_way_starts_again_at_the_root() {
+    let scratch = Scratch::new();
+    scratch.directory("/real/deep").file("/real/deep/f", "inside").link("/way", "/real");
+    let mut machine = scratch.machine();
+    assert!(holds(&mut machine, "/way/deep/f", b"inside"));
+    scratch.link("/out", "/etc");
+    assert_eq!(
+        trouble(ask(&mut machine, "/out/passwd", None), "is not there").awaits,
+        Some(Object::new("path", "/etc"))
+    );
+}
+
+#[test]
+fn no_number_of_dots_climbs_above_the_root() {
+    let scratch = Scratch::new();
+    scratch.directory("/a/b").directory("/etc").file("/etc/f", "inside");
+    scratch.link("/a/b/up", "../../../../../../../../etc").link("/a/b/side", "./../../etc//./");
+    let mut machine = scratch.machine();
+    assert!(holds(&mut machine, "/a/b/up/f", b"inside"));
+    assert!(holds(&mut machine, "/a/b/side/f", b"inside"));
+}
+
+#[test]
+fn a_loop_and_a_chain_that_is_too_long_are_refused() {
+    let scratch = Scratch::new();
+    scratch.link("/one", "two").link("/two", "one").link("/self", "self/self");
+    let mut machine = scratch.machine();
+    for loop_ in ["/one/f", "/two/f", "/self/f"] {
+        trouble(ask(&mut machine, loop_, None), "more than 40 links on the way");
+    }
+    scratch.directory("/0").file("/0/f", "end");
+    for link in 1..=41 {
+        scratch.link(&format!("/{link}"), (link - 1).to_string());
+    }
+    assert!(holds(&mut machine, "/40/f", b"end"));
+    trouble(ask(&mut machine, "/41/f", None), "more than 40 links on the way");
+}
+
+#[test]
+fn links_that_fan_out_do_not_walk_for_ever() {
+    // Forty links alone could stand for many more directories: each passes thousands.
+    let scratch = Scratch::new();
+    scratch.directory("/d/e").link("/d/long", "./e/..".to_string() + &"/e/..".repeat(650));
+    scratch.link("/d/longer", "long/".repeat(35));
+    let mut machine = scratch.machine();
+    trouble(ask(&mut machine, "/d/longer/f", None), "more than 4096 directories");
+}
+
+#[test]
+fn the_last_name_is_never_followed() {
+    let scratch = Scratch::new();
+    scratch.file("/f", "x").link("/l", "f").link("/gone", "nowhere");
+    let mut machine = scratch.machine();
+    assert_eq!(kind(&mut machine, "/l"), Entry::Symlink(b"f".to_vec()));
+    assert_eq!(kind(&mut machine, "/gone"), Entry::Symlink(b"nowhere".to_vec()));
+}
+
+#[test]
+fn what_is_no_directory_on_the_way_is_named() {
+    let scratch = Scratch::new();
+    scratch.directory("/d").file("/d/f", "x").link("/l", "d/f");
+    let mut machine = scratch.machine();
+    trouble(ask(&mut machine, "/d/f/g/h", None), "\"/d/f\" on the way is not a directory");
+    trouble(ask(&mut machine, "/l/g", None), "\"/d/f\" on the way is not a directory");
+}
+
+#[test]
+fn the_topmost_missing_ancestor_is_answered_as_declared() {
+    let scratch = Scratch::new();
+    scratch.directory("/real").link("/way", "real");
+    let mut machine = scratch.machine();
+    let missing = |at: &str| Found::NoParent(path(at));
+    assert_eq!(look(&mut machine, "/a/b/c/d"), missing("/a"));
+    assert_eq!(look(&mut machine, "/real/b/c/d"), missing("/real/b"));
+    assert_eq!(look(&mut machine, "/way/b/c/d"), missing("/way/b"));
+    assert_eq!(look(&mut machine, "/way/b"), Found::Nothing);
+}
+
+#[test]
+fn a_dangling_link_on_the_way_waits_for_what_it_leads_to() {
+    let scratch = Scratch::new();
+    scratch.directory("/a").link("/a/current", "../releases/7");
+    let mut machine = scratch.machine();
+    let trouble = trouble(ask(&mut machine, "/a/current/f", None), "is not there");
+    assert_eq!(trouble.awaits, Some(Object::new("path", "/releases")));
+}
+
+#[test]
+fn a_users_link_leads_only_to_what_is_the_users() {
+    if !is_root("a link of another user") {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.directory("/home").directory("/home/own").directory("/etc");
+    scratch.link("/home/etc", "/etc").link("/home/mine", "own").link("/home/on", "etc");
+    for at in ["/home", "/home/own", "/home/etc", "/home/mine"] {
+        give(&scratch.at(at), 4242);
+    }
+    let mut machine = scratch.machine();
+    assert_eq!(look(&mut machine, "/home/mine/f"), Found::Nothing);
+    trouble(ask(&mut machine, "/home/etc/f", None), "belongs to user 4242 and leads to \"/etc\"");
+    // Root's own link makes the user's no better.
+    trouble(ask(&mut machine, "/home/on/f", None), "belongs to user 4242");
+    let (target, bytes) = (path("/home/etc/f"), Make::Bytes(b"x"));
+    trouble(machine.stage(&place(&target, bytes, false), LIMIT), "such a link is not followed");
+    assert_eq!(scratch.names("/etc"), [""; 0]);
+}
+
+#[test]
+fn the_hosts_own_places_are_refused_also_through_a_link() {
+    //
+    let scratch = Scratch::new();
+    scratch.directory("/var/lib").link("/lib", "var/lib").link("/up", "var/lib/host/..");
+    let own = Own { state: Some(path("/var/lib/host")), ..Own::default() };
+    let mut machine = Machine::open(&scratch.0, own).unwrap();
+    // Before it is there, after, and by way of itself.
+    for at in ["/var/lib/host", "/lib/host", "/lib/host/journal.jsonl", "/lib/host/a/b/c"] {
+        assert!(ask(&mut machine, at, None).unwrap_err().touches_host, "{at}");
+    }
+    scratch.directory("/var/lib/host");
+    for at in ["/lib/host", "/lib/host/journal.jsonl", "/up/host/journal.jsonl"] {
+        assert!(ask(&mut machine, at, None).unwrap_err().touches_host, "{at}");
+        let at = path(at);
+        let staged = machine.stage(&place(&at, Make::Bytes(b"x"), false), LIMIT);
+        assert!(staged.unwrap_err().touches_host);
+        let step = Step::Remove { path: &at, kind: Removable::Directory };
+        assert!(machine.take(&step, LIMIT).unwrap_err().touches_host);
+    }
+    assert_eq!(scratch.names("/var/lib/host"), [""; 0]);
+    assert_eq!(look(&mut machine, "/lib/hosting"), Found::Nothing);
+}
+
+#[test]
+fn names_that_are_not_utf_8_survive() {
+    let scratch = Scratch::new();
+    let odd = std::ffi::OsStr::from_bytes(b"\xff\xfe");
+    std::fs::create_dir(scratch.0.join(odd)).unwrap();
+    std::fs::write(scratch.0.join(odd).join("f"), "odd").unwrap();
+    scratch.link("/way", odd).link("/last", odd);
+    let mut machine = scratch.machine();
+    assert!(holds(&mut machine, "/way/f", b"odd"));
+    assert_eq!(kind(&mut machine, "/last"), Entry::Symlink(b"\xff\xfe".to_vec()));
+    trouble(ask(&mut machine, "/way/f/g", None), "\"/\u{fffd}\u{fffd}/f\" on the way");
+}
+
+#[test]
+fn the_kept_directories_answer_as_a_fresh_walk_does() {
+    let scratch = Scratch::new();
+    scratch
+        .directory("/a/b/c")
+        .directory("/ab")
+        .directory("/x")
+        .link("/a/l", "b")
+        .link("/x/m", "/a");
+    let paths = [
+        "/f",
+        "/a",
+        "/a/f",
+        "/a/b",
+        "/a/b/f",
+        "/a/b/c/f",
+        "/ab/f",
+        "/ab",
+        "/a/l/f",
+        "/a/l/c/f",
+        "/x/m/b/c/f",
+        "/x/m/l/f",
+        "/x/f",
+        "/none/f",
+        "/a/none/deep/f",
+        "/a/b/none/f",
+    ];
+    for at in paths {
+        std::fs::write(scratch.at(at), at).ok();
+    }
+    let mut kept = scratch.machine();
+    for first in paths {
+        for second in paths {
+            let fresh = look(&mut scratch.machine(), second);
+            look(&mut kept, first);
+            assert_eq!(look(&mut kept, second), fresh, "{second} after {first}");
+        }
+    }
+}
+
+#[test]
+fn a_step_ends_what_was_kept() {
+    let scratch = Scratch::new();
+    scratch.directory("/old").directory("/new").file("/old/f", "old").file("/new/f", "new");
+    scratch.link("/now", "old");
+    let mut machine = scratch.machine();
+    assert!(holds(&mut machine, "/now/f", b"old"));
+    let now = path("/now");
+    machine.take(&Step::Place(place(&now, Make::Symlink("new"), true)), LIMIT).unwrap();
+    assert!(holds(&mut machine, "/now/f", b"new"));
+}
+
+#[test]
+fn a_path_deeper_than_what_is_kept_is_walked_all_the_same() {
+    let scratch = Scratch::new();
+    let deep = "/d".repeat(200);
+    scratch.directory(&deep).file(&format!("{deep}/f"), "deep");
+    let mut machine = scratch.machine();
+    assert!(holds(&mut machine, &format!("{deep}/f"), b"deep"));
+    assert!(holds(&mut machine, &format!("{deep}/f"), b"deep"));
+    assert_eq!(kind(&mut machine, &"/d".repeat(150)), Entry::Directory);
+    assert_eq!(kind(&mut machine, &"/d".repeat(199)), Entry::Directory);
+}
+
+#[test]
+fn a_root_that_is_no_directory_is_no_machine() {
+    let scratch = Scratch::new();
+    scratch.file("/f", "");
+    let open = |at: &Path| Machine::open(at, Own::default()).map(|machine| machine.is_host());
+    assert_eq!(open(Path::new("/")), Ok(true));
+    assert_eq!(open(Path::new("/proc/self/root")), Ok(true));
+    assert_eq!(open(&scratch.0), Ok(false));
+    trouble(open(&scratch.at("/f")), "not a directory");
+    trouble(open(&scratch.at("/none")), "no such file or directory");
+}
