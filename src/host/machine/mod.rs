@@ -159,14 +159,14 @@ impl Machine {
     /// Takes one step by itself, durably.
     pub fn take(&mut self, step: &Step, limit: Duration) -> Result<(), Trouble> {
         let mut staged = self.stage(step, limit)?;
-        self.sync(&[&staged])?;
+        self.sync([&staged])?;
         self.commit(&mut staged)?;
-        self.sync(&[&staged])
+        self.sync([&staged])
     }
 
     /// Makes a group durable: called when it has been staged, its contents; when it has been
     /// committed, its names.
-    pub fn sync(&mut self, group: &[&Staged]) -> Result<(), Trouble> {
+    pub fn sync<'s>(&mut self, group: impl IntoIterator<Item = &'s Staged>) -> Result<(), Trouble> {
         sync::sync(group)
     }
 

@@ -22,8 +22,8 @@ use crate::resource::Trouble;
 pub(super) const CROSSOVER: usize = 16;
 
 /// Makes `group` durable: of what is only staged the contents, of what is in place the names too.
-pub(super) fn sync(group: &[&Staged]) -> Result<(), Trouble> {
-    let group: Vec<&Entry> = group.iter().filter_map(|staged| staged.0.as_ref()).collect();
+pub(super) fn sync<'s>(group: impl IntoIterator<Item = &'s Staged>) -> Result<(), Trouble> {
+    let group: Vec<&Entry> = group.into_iter().filter_map(|staged| staged.0.as_ref()).collect();
     let result = if group.len() > CROSSOVER { whole_systems(&group) } else { one_by_one(&group) };
     result.map_err(|(at, error)| trouble(&at.path, "make durable", words(&error)))
 }

@@ -158,8 +158,7 @@ impl Pass<'_> {
             Progress::Going(staged) => Some(staged),
             _ => None,
         });
-        let staged: Vec<&Staged> = staged.flatten().collect();
-        let Err(trouble) = self.machine.sync(&staged) else { return };
+        let Err(trouble) = self.machine.sync(staged.flatten()) else { return };
         for progress in course.iter_mut().filter(|it| matches!(it, Progress::Going(_))) {
             *progress = Progress::Failed(Stage::Step, trouble.clone());
         }

@@ -141,7 +141,7 @@ impl Pass<'_> {
             Gone::Removing(staged) => Some(staged),
             _ => None,
         });
-        let durable = self.machine.sync(&removed.collect::<Vec<_>>());
+        let durable = self.machine.sync(removed);
         for (it, gone) in ends {
             let (outcome, detail) = match (gone, &durable) {
                 (Gone::As(outcome, detail), _) => (outcome, detail),

@@ -110,7 +110,10 @@ fn a_users_link_leads_only_to_what_is_the_users() {
     // Root's own link makes the user's no better.
     trouble(ask(&mut machine, "/home/on/f", None), "belongs to user 4242");
     let (target, bytes) = (path("/home/etc/f"), Make::Bytes(b"x"));
-    trouble(machine.stage(&place(&target, bytes, false), LIMIT), "such a link is not followed");
+    trouble(
+        machine.stage(&Step::Place(place(&target, bytes, false)), LIMIT),
+        "such a link is not followed",
+    );
     assert_eq!(scratch.names("/etc"), [""; 0]);
 }
 
@@ -129,7 +132,7 @@ fn the_hosts_own_places_are_refused_also_through_a_link() {
     for at in ["/lib/host", "/lib/host/journal.jsonl", "/up/host/journal.jsonl"] {
         assert!(ask(&mut machine, at, None).unwrap_err().touches_host, "{at}");
         let at = path(at);
-        let staged = machine.stage(&place(&at, Make::Bytes(b"x"), false), LIMIT);
+        let staged = machine.stage(&Step::Place(place(&at, Make::Bytes(b"x"), false)), LIMIT);
         assert!(staged.unwrap_err().touches_host);
         let step = Step::Remove { path: &at, kind: Removable::Directory };
         assert!(machine.take(&step, LIMIT).unwrap_err().touches_host);
