@@ -192,7 +192,17 @@ pub static KINDS: &[&Kind] = &[
     &super::directory::KIND,
     &super::file::KIND,
     &super::symlink::KIND,
+    &super::package::KIND,
+    &super::group::KIND,
+    &super::user::KIND,
+    &super::service::KIND,
+    &super::container::KIND,
+    &super::container_network::KIND,
     &super::sysctl::KIND,
+    &super::packet_filter::KIND,
+    &super::overlay::KIND,
+    &super::peer::KIND,
+    &super::dataset::KIND,
     &super::action::KIND,
 ];
 
