@@ -151,6 +151,12 @@ impl<'a> Whole<'a> {
             .chain(reaches)
             .filter_map(|(at, field, path)| Some((at, field, self.lead(path, &units)?)))
             .collect();
+        met.extend(units.iter().filter_map(|(link, target)| {
+            let path = RootPath::parse(link).ok()?;
+            let seen = own.refuses_link(&path, self.links.get(*link)?).is_some();
+            let found = !seen && own.refuses_link(&path, target).is_some();
+            found.then_some((*claimed.get(*link)?, "target", target.clone()))
+        }));
         met.sort();
         let mut found: HashMap<String, u32> = HashMap::new();
         for (at, field, behind) in met {
@@ -195,7 +201,7 @@ impl<'a> Whole<'a> {
         const HOPS: usize = 40;
         let meets = |(at, _)| at > 0 && self.links.contains_key(&path[..at]);
         let met = path.match_indices('/').any(meets);
-        if !met && !(last == Last::Followed && self.links.contains_key(path)) {
+        if !(met || last == Last::Followed && self.links.contains_key(path)) {
             return None;
         }
         let mut names: Vec<String> = path.rsplit('/').map(str::to_owned).collect();

@@ -28,8 +28,11 @@ pub struct Kind {
     pub rules: for<'f, 'a> fn(&'f Fields<'a>, &mut dyn Judge<'a>),
     /// Makes the resource of this id from fields in which no fault was found; `None` where this
     /// host knows the type and cannot apply it yet.
-    pub build: Option<fn(&str, &mut Fields<'_>) -> Box<dyn Resource>>,
+    pub build: Option<Build>,
 }
+
+/// Makes a resource of an id and its fields.
+pub type Build = fn(&str, &mut Fields<'_>) -> Box<dyn Resource>;
 
 /// Who may declare a type.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -184,31 +184,29 @@ static PRIORITY: Text = Text {
 // What follows is put between others of its kind in one batch: it must not be able to end.
 static RULE: Text = Text {
     what: "one statement of nft",
-    mend: "write it on one line, without ; # \\ $, with brackets and quotes closed, and not \
-           beginning with a word that is no rule's, such as include or type",
-    pattern: "^[^;#\\\\$\\u0000-\\u001f\\u007f]+$",
+    mend: "write it on one line, with brackets and quotes closed, without ; # \\ $ but in quotes, \
+           and not beginning with a word that is no rule's, such as include or type",
+    pattern: "^[^\\u0000-\\u001f\\u007f]+$",
     max: 8192,
     holds: |text| {
         const NO_RULE: [&str; 10] = [
             "include", "define", "redefine", "undefine", "type", "policy", "flags", "devices",
             "hook", "elements",
         ];
-        let first = text.split([' ', '{', '"', '=']).find(|word| !word.is_empty()).unwrap_or("");
-        printable(text)
-            && !text.trim().is_empty()
-            && !text.contains([';', '#', '\\', '$'])
-            && !NO_RULE.contains(&first)
-            && closed(text)
+        let first = text.split([' ', '{', '"', '=']).find(|word| !word.is_empty());
+        printable(text) && first.is_some_and(|first| !NO_RULE.contains(&first)) && closed(text)
     },
 };
 
-/// Every bracket that opens closes, none closes that did not open, and quotes come in pairs.
+/// Every bracket that opens closes, none closes that did not open, quotes come in pairs, and
+/// nothing outside of them ends a statement, begins a comment or stands for other text.
 fn closed(text: &str) -> bool {
     let (mut open, mut in_quotes) = (Vec::new(), false);
     for c in text.chars() {
         match c {
             '"' => in_quotes = !in_quotes,
             _ if in_quotes => {}
+            ';' | '#' | '\\' | '$' => return false,
             '{' => open.push('}'),
             '(' => open.push(')'),
             '[' => open.push(']'),

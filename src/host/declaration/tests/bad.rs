@@ -10,10 +10,15 @@ const DOCUMENTS: &[(&str, &str, &str, &str)] = &[
     ("\"CANARY\"", "", "", "is not an object"),
     ("true", "", "", "is not JSON"),
     ("{", "", "", "line 1 column 1: EOF"),
-    ("{\"version\":1,\n\"resources\":[}", "", "", "line 2 column 14: expected value"),
+    ("{\"version\":1,\n\"resources\":[}", "resources[0]", "", "line 2 column 14: expected value"),
     ("{\"version\":1,\"resources\":[]} x", "", "", "trailing characters"),
     ("{\"version\":1 \"resources\":[]}", "", "", "line 1 column 14: expected `,` or `}`"),
-    ("{\"version\":1,\"resources\":[{\"id\":\"a\",}]}", "resources[0]", "", "trailing comma"),
+    (
+        "{\"version\":1,\"resources\":[{\"id\":\"a\",}]}",
+        "resources[0]",
+        "",
+        "line 1 column 37: key must be a string",
+    ),
     (
         "{\"version\":1,\"resources\":[{},{\"id\":\"a\n\"}]}",
         "resources[1]",

@@ -1,95 +1,27 @@
 //! Declarations without fault.
 
 use super::{document, faults, lines, read, read_trusted};
-use crate::resource::kind::KINDS;
+use crate::declaration::json::Json;
+use crate::resource::kind::{self, KINDS};
 use crate::resource::Object;
 
-const DIGEST: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 pub const KEY: &str = "GV6zEpiLKQOgzJDCCJsGTkYeP0wIIqDCtrCBAVfUhwE=";
 pub const OTHER_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 /// Resources of every type, each with every field that can stand with the others.
+const EXAMPLES: &str = include_str!("../../../../tests/wire/declaration.json");
+
+/// The examples, each with its type.
 pub fn examples() -> Vec<(&'static str, String)> {
-    let example = |kind: &'static str, fields: &str| {
-        (kind, format!("{{\"id\":\"{kind}\",\"type\":\"{kind}\",\"timeout_s\":86400,{fields}}}"))
+    let document = Json::parse(EXAMPLES, Vec::new()).unwrap();
+    let Some(Json::List(resources)) = document.get("resources") else { panic!("a list") };
+    let example = |resource: &Json<'_>| {
+        let Some(Json::Text(name)) = resource.get("type") else { panic!("a type") };
+        let mut text = String::new();
+        resource.write(&mut text);
+        (kind::find(name).expect("a known type").name, text)
     };
-    vec![
-        example("directory", r#""path":"/srv/x","mode":"0750","owner":"www-data","group":"33""#),
-        example(
-            "file",
-            r#""path":"/srv/x/y","content":"a\nb","mode":"644","owner":"0","group":"adm",
-               "secret":true"#,
-        ),
-        example("symlink", r#""path":"/srv/z","target":"../x//y""#),
-        example("package", r#""name":"gtk2+extra.0""#),
-        example("group", r#""name":"store","gid":990,"system":true"#),
-        example(
-            "user",
-            r#""name":"store","uid":990,"group":"store","groups":["adm","kvm"],"home":"/",
-               "shell":"/usr/bin/nologin","system":true,"comment":"The store, 1",
-               "authorized_keys":["ssh-ed25519 AAAAC3Nz me@home",
-               "from=\"10.0.0.1\" ecdsa-sha2-nistp256 AAAAE2"]"#,
-        ),
-        example(
-            "service",
-            r#""unit":"getty@tty1","state":"running","enabled":true,
-               "restart_on":["file","package"],"reload_on":["file"]"#,
-        ),
-        example(
-            "container",
-            &r#""name":"store","image":"registry:5000/a/b:1@sha256:DIGEST","command":["-x",""],
-               "entrypoint":["/bin/x"],"env":{"discovery.type":"single"},"secret_env":{"P":"s"},
-               "ports":[{"host":80,"container":8080,"protocol":"udp","address":"::1"},
-               {"host":80,"container":8080}],
-               "mounts":[{"source":"/","target":"/host","read_only":true},
-               {"source":"vol","target":"/data"}],"networks":["inside"],"hostname":"a.b","user":"1:2",
-               "workdir":"/","restart":"on-failure:3","health":{"command":["true"],"interval_s":5,
-               "timeout_s":2,"retries":3,"start_period_s":0},"wait_healthy_s":60,
-               "memory_bytes":6291456,"cpus":0.5,"cap_add":["NET_ADMIN"],"cap_drop":["ALL"],
-               "read_only":true,"tmpfs":["/run:size=64m,mode=755","/tmp"],
-               "devices":["/dev/fuse:/dev/fuse:rwm","/dev/kvm"],"privileged":false,
-               "extra_hosts":["a:host-gateway","b:::1"],"dns":["9.9.9.9"],"labels":{"a.b/c":""},
-               "stop_timeout_s":0,"restart_on":["file"]"#
-                .replace("DIGEST", DIGEST),
-        ),
-        example(
-            "container_network",
-            r#""name":"inside","driver":"bridge","subnet":"10.9.0.0/16","internal":true"#,
-        ),
-        example("sysctl", r#""key":"net/ipv4/conf/eth0.1/forwarding","value":1"#),
-        example(
-            "packet_filter",
-            r#""table":"inet guard",
-               "chains":[{"name":"in","type":"filter","hook":"input","priority":"filter - 5",
-               "policy":"drop","rules":["tcp dport { 22, 80 } accept","ct state invalid drop",
-               "log prefix \"a;b#\" "]},
-               {"name":"out","type":"filter","hook":"output","priority":-10},{"name":"plain"}],
-               "sets":[{"name":"s","type":"ipv4_addr . inet_service","flags":["interval"],
-               "elements":["10.0.0.1 . 22"],"timeout_s":60,"auto_merge":true}],
-               "maps":[{"name":"m","type":"inet_service","value":"verdict","flags":[],
-               "elements":{"22":"accept"}}]"#,
-        ),
-        example(
-            "overlay",
-            r#""interface":"mesh0","addresses":["10.0.0.1/24","fd00::1/64"],"listen_port":51820,
-               "mtu":1420,"private_key_file":"/etc/wireguard/mesh0.key""#,
-        ),
-        example(
-            "peer",
-            &r#""overlay":"overlay","public_key":"KEY","allowed_ips":["10.0.0.2/32"],
-               "endpoint":"[2001:db8::1]:51820","persistent_keepalive_s":25,"preshared_key":"KEY""#
-                .replace("KEY", KEY),
-        ),
-        example(
-            "dataset",
-            r#""name":"tank/a-b","properties":{"compression":"lz4"},"mountpoint":"/srv/data""#,
-        ),
-        example(
-            "action",
-            r#""run":["make-ca","--now",""],"verify":["test","-e","/x"],"env":{"A_1":"b"},
-               "workdir":"/srv""#,
-        ),
-    ]
+    resources.iter().map(example).collect()
 }
 
 /// The resources that an example refers to go before it.
