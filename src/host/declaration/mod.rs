@@ -10,12 +10,17 @@ mod near;
 mod one;
 pub mod own;
 mod read;
+pub mod schema;
+pub mod stored;
 mod whole;
 
-mod stored_tmp;
+#[cfg(test)]
+mod tests;
+
 pub use fault::Fault;
 pub use own::Own;
-pub use stored_tmp::*;
+pub use schema::schema;
+pub use stored::{form, journal_text, parse_stored};
 
 use std::fmt;
 use std::ops::Range;

@@ -71,7 +71,9 @@ pub static KIND: Kind = Kind {
     carrier: Carrier::Any,
     rules: |fields, judge| {
         claim_path(fields, judge);
-        if let (Some(path), Some(target)) = (fields.path("path"), fields.text("target")) {
+        let Some(path) = fields.path("path") else { return };
+        judge.touches("path", Touch::Entry(path));
+        if let Some(target) = fields.text("target") {
             judge.touches("target", Touch::Link(path, target));
         }
     },
