@@ -164,7 +164,7 @@ pub struct Counts {
 pub struct Record<'a> {
     /// Its number; one more than the record before.
     pub seq: u64,
-    /// When it was written.
+    /// When it was written; in a record that restates, when what it says came about.
     pub at: When,
     /// What it says.
     pub kind: Kind,
@@ -180,9 +180,6 @@ pub struct Record<'a> {
     /// No serial over the link may be lower from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<u64>,
-    /// A restated record: when the thing it restates came about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<When>,
     /// A restated [`Kind::Applied`]: the record of its last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
@@ -268,7 +265,6 @@ impl Record<'_> {
             schema: None,
             records: None,
             floor: None,
-            since: None,
             last: None,
             source: None,
             object: None,
@@ -294,11 +290,6 @@ impl Record<'_> {
             sources: Vec::new(),
             counts: None,
         }
-    }
-
-    /// When what the record says came about: for a restated record, before it was written.
-    pub fn came_about(&self) -> When {
-        self.since.unwrap_or(self.at)
     }
 }
 

@@ -15,7 +15,8 @@ use super::journal::{Position, Reader};
 use super::lock::{Lock, Name};
 use super::record::Source;
 use super::when::When;
-use super::{make_anew, secrets, JOURNAL};
+use super::writer::make_anew;
+use super::{secrets, JOURNAL};
 use crate::error::{Error, Stage};
 
 /// More directories aside than this are someone's mistake.
