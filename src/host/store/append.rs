@@ -53,7 +53,7 @@ pub(super) struct Appender {
     written: u64,
     /// Bytes in the file that will survive a power failure.
     durable: u64,
-    /// The file could not be cut back after a failed write.
+    /// After a failed write the file could not be cut back or read: nothing is written any more.
     broken: bool,
 }
 
@@ -135,6 +135,11 @@ impl Appender {
         self.flush()?;
         self.file.sync_all()?;
         Ok(self.file)
+    }
+
+    /// Refuses everything from now on.
+    pub fn end(&mut self) {
+        self.broken = true;
     }
 
     fn copy_body(&mut self, start: usize, body: Body<'_>) -> io::Result<[u8; 32]> {

@@ -10,10 +10,11 @@ use std::io;
 
 use super::append::{Appender, Body};
 use super::journal::Place;
-use super::known::Text;
+use super::known::Words;
+use super::member::Hex;
 use super::owned::{Owned, Slot};
 use super::reading::fold_file;
-use super::record::{Covered, Hex, Kind, Made, Record, Source, SCHEMA};
+use super::record::{Covered, Kind, Made, Record, Source, SCHEMA};
 use super::state::State;
 use super::when::When;
 use super::writer::Store;
@@ -33,35 +34,33 @@ impl Store {
     pub fn compact(&mut self, extract: Extract<'_>, now: When) -> Result<(), Error> {
         self.flush()?;
         let path = self.dir.join(JOURNAL);
-        let unfinished = self.dir.join(UNFINISHED);
         let failed = |err| Error::failed(Stage::Record, format!("rewrite {}", path.display()), err);
-        let written = self.write_compacted(extract, now);
-        let replaced = written.map_err(failed).and_then(|new| {
-            // The old state makes room for the new; the old journal still stands.
-            let known = self.state.owned_len();
-            self.state = State::default();
-            let folded = fold_file(&new, &unfinished)?;
-            if folded.torn.is_some() || folded.state.owned_len() != known {
-                return Err(failed(io::Error::other("it does not read back as it was written")));
-            }
-            fs::rename(&unfinished, &path).map_err(failed)?;
-            files::sync_directory(&self.dir).map_err(failed)?;
-            Ok((new, folded))
-        });
-        match replaced {
-            Ok((file, folded)) => {
-                self.journal = Appender::new(file, folded.end.offset);
-                (self.state, self.base) = (folded.state, folded.base);
-                Ok(())
-            }
+        match self.replace(extract, now).map_err(failed) {
+            // The new journal is in force from here on, whatever becomes of its name.
+            Ok(()) => files::sync_directory(&self.dir).map_err(failed),
             Err(err) => {
-                // Best effort: what stays is removed when the store is opened next.
-                let _ = files::remove_if_there(&unfinished);
-                self.state = State::default();
-                self.state = fold_file(self.journal.file(), &path)?.state;
+                // What stays of it is removed when the store is opened next.
+                let _ = files::remove_if_there(&self.dir.join(UNFINISHED));
+                self.read_anew()?;
                 Err(err)
             }
         }
+    }
+
+    /// Puts a new journal in place of the old one; an error leaves that in place.
+    fn replace(&mut self, extract: Extract<'_>, now: When) -> io::Result<()> {
+        let unfinished = self.dir.join(UNFINISHED);
+        let file = self.write_compacted(extract, now)?;
+        // The old state makes room for the new; the old journal still stands.
+        let known = std::mem::take(&mut self.state).owned_len();
+        let folded = fold_file(&file, &unfinished).map_err(io::Error::other)?;
+        if folded.torn.is_some() || folded.state.owned_len() != known {
+            return Err(io::Error::other("it does not read back as it was written"));
+        }
+        fs::rename(&unfinished, self.dir.join(JOURNAL))?;
+        self.journal = Appender::new(file, folded.end.offset);
+        (self.state, self.base) = (folded.state, folded.base);
+        Ok(())
     }
 
     fn write_compacted(&self, extract: Extract<'_>, now: When) -> io::Result<fs::File> {
@@ -221,7 +220,7 @@ fn kept(state: &State) -> Vec<u32> {
     kept
 }
 
-fn is_kept(state: &State, kept: &[u32], text: &Text) -> bool {
+fn is_kept(state: &State, kept: &[u32], text: &Words) -> bool {
     let is_it = |&at: &u32| state.texts()[at as usize].declaration == text.declaration;
     !text.excerpt && kept.iter().any(is_it)
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::journal::Place;
-use super::record::{Counts, Hex, Kind, Outcome, Source};
+use super::member::Hex;
+use super::record::{Counts, Kind, Outcome, Source};
 use crate::digest::Sha256;
 use crate::error::Stage;
 
@@ -38,13 +39,13 @@ pub struct Accepted {
     /// When, in seconds since 1970.
     pub at: u64,
     /// The text.
-    pub text: Text,
+    pub words: Words,
     pub(super) position: u32,
 }
 
 /// Where the words for an object's form stand in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Text {
+pub struct Words {
     /// Whose they are.
     pub source: Source,
     /// First 16 digits of the declaration's SHA-256.

@@ -15,6 +15,7 @@ mod files;
 mod journal;
 mod known;
 mod lock;
+mod member;
 mod owned;
 mod reading;
 mod record;
@@ -35,11 +36,12 @@ use std::os::unix::fs::FileExt;
 pub use append::Body;
 pub use compact::Extract;
 pub use journal::{Entry, Place, Torn};
-pub use known::{Accepted, Failing, LastPass, Note, Paused, Text};
+pub use known::{Accepted, Failing, LastPass, Note, Paused, Words};
 pub use lock::{Lock, Name};
+pub use member::{Hex, Text};
 pub use owned::Owned;
 pub use reading::{fold_bytes, verify, Reading, Summary};
-pub use record::{Counts, Covered, Hex, Kind, Made, Outcome, Record, Source, SCHEMA};
+pub use record::{Counts, Covered, Kind, Made, Outcome, Record, Source, SCHEMA};
 pub use rescue::{discard, Discarded};
 pub use secrets::Secrets;
 pub use state::State;
@@ -73,12 +75,12 @@ impl Stored {
     }
 }
 
-fn stored(file: &File, text: Text) -> io::Result<Stored> {
-    let mut bytes = read_place(file, text.place)?;
-    if text.excerpt {
+fn stored(file: &File, words: Words) -> io::Result<Stored> {
+    let mut bytes = read_place(file, words.place)?;
+    if words.excerpt {
         bytes = [b"{\"version\":1,\"resources\":[".as_slice(), &bytes, b"]}"].concat();
     }
-    Ok(match text.source {
+    Ok(match words.source {
         Source::Bundle => Stored::Trusted(Bundle::vouched(bytes)),
         Source::Local | Source::Link => Stored::Untrusted(bytes),
     })

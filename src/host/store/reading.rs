@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::files::{self, Access};
 use super::journal::{Position, Reader, Stop, Torn};
-use super::known::Text;
+use super::known::Words;
 use super::record::SCHEMA;
 use super::state::{self, State};
 use super::{secrets, stored, Stored, JOURNAL};
@@ -31,6 +31,8 @@ pub struct Reading {
 pub struct Summary {
     /// Whole lines.
     pub lines: u64,
+    /// Number of the first record; 0 where there is none.
+    pub first_seq: u64,
     /// Number of the last record.
     pub last_seq: u64,
     /// A last line that is not there whole.
@@ -68,9 +70,9 @@ impl Reading {
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub fn text(&self, text: Text) -> Result<Stored, Error> {
+    pub fn words(&self, words: Words) -> Result<Stored, Error> {
         let file = self.file.as_ref().expect("a text is known from a journal");
-        stored(file, text).map_err(|err| Error::failed(Stage::Read, "read the journal", err))
+        stored(file, words).map_err(|err| Error::failed(Stage::Read, "read the journal", err))
     }
 }
 
@@ -81,7 +83,8 @@ impl Reading {
 pub fn verify(dir: &Path) -> Result<Summary, Error> {
     let reading = Reading::of(dir)?;
     let (lines, last_seq, torn) = (reading.lines, reading.state.seq(), reading.torn);
-    Ok(Summary { lines, last_seq, torn })
+    let first_seq = last_seq - lines.saturating_sub(1);
+    Ok(Summary { lines, first_seq, last_seq, torn })
 }
 
 /// Folds the bytes of a journal.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::journal::Place;
-use super::known::{Accepted, Desk, Failing, LastPass, Note, Paused, Text, Whole};
+use super::known::{Accepted, Desk, Failing, LastPass, Note, Paused, Whole, Words};
+use super::member::Hex;
 use super::owned::{Described, Owned, Table};
-use super::record::{Covered, Hex, Kind, Made, Outcome, Record, Source, SCHEMA};
+use super::record::{Covered, Kind, Made, Outcome, Record, Source, SCHEMA};
 use crate::digest::Sha256;
 
 /// What the store knows.
@@ -17,7 +18,7 @@ pub struct State {
     restating: u64,
     floor: u64,
     table: Table,
-    texts: Vec<Text>,
+    texts: Vec<Words>,
     desks: [Desk; 3],
     failing: BTreeMap<(Source, Box<str>), Failing>,
     paused: Option<Paused>,
@@ -74,7 +75,7 @@ impl State {
     /// The words for the form in which an object of `source` is held while its accepted declaration
     /// has not reached it: those of the last declaration applied whole, or of a later one that has
     /// been applied to this object.
-    pub fn held(&self, source: Source, object: &str) -> Option<&Text> {
+    pub fn held(&self, source: Source, object: &str) -> Option<&Words> {
         let at = self.table.find(object)?;
         let slot = self.table.view(at).1;
         let text = (slot.source == source).then(|| self.held_text(at)).flatten()?;
@@ -110,7 +111,7 @@ impl State {
         &self.table
     }
 
-    pub(super) fn texts(&self) -> &[Text] {
+    pub(super) fn texts(&self) -> &[Words] {
         &self.texts
     }
 
@@ -193,11 +194,11 @@ impl State {
         let sha256 = *need(&record.sha256, "sha256")?;
         let place = *need(&body, "declaration")?;
         let position = position(self.texts.len())?;
-        let text = Text { source, declaration: sha256.short(), place, excerpt: false };
-        self.texts.push(text);
+        let words = Words { source, declaration: sha256.short(), place, excerpt: false };
+        self.texts.push(words);
         let (serial, at) = (record.serial, record.at.0);
         let node = record.node.as_deref().map(Into::into);
-        let accepted = Accepted { sha256: sha256.0, serial, node, at, text, position };
+        let accepted = Accepted { sha256: sha256.0, serial, node, at, words, position };
         self.desks[source as usize].accepted = Some(accepted);
         if source == Source::Link {
             self.floor = self.floor.max(serial.unwrap_or(0));
@@ -246,18 +247,18 @@ impl State {
         let source = *need(&record.source, "source")?;
         if let Some(place) = body {
             let at = position(self.texts.len())?;
-            self.texts.push(Text { source, declaration, place, excerpt: true });
+            self.texts.push(Words { source, declaration, place, excerpt: true });
             return Ok(at + 1);
         }
         Ok(self.find_text(source, declaration).map_or(0, |at| at + 1))
     }
 
     fn find_text(&self, source: Source, declaration: Hex<8>) -> Option<u32> {
-        let latest = self.accepted(source).filter(|it| it.text.declaration == declaration);
+        let latest = self.accepted(source).filter(|it| it.words.declaration == declaration);
         if let Some(accepted) = latest {
             return Some(accepted.position);
         }
-        let is_it = |it: &Text| !it.excerpt && it.declaration == declaration;
+        let is_it = |it: &Words| !it.excerpt && it.declaration == declaration;
         let own = self.texts.iter().rposition(|it| is_it(it) && it.source == source);
         // What was claimed is still held to its former owner's words.
         own.or_else(|| self.texts.iter().rposition(is_it)).map(|at| at as u32)
@@ -307,7 +308,7 @@ impl State {
                 self.table.slot(at).settle();
             }
         }
-        let text = |of: &Option<super::record::Text<'_>>| of.as_deref().unwrap_or("").into();
+        let text = |of: &Option<super::member::Text<'_>>| of.as_deref().unwrap_or("").into();
         let since = record.at.0;
         let (doing, cause) = (text(&record.doing), text(&record.cause));
         let failing = Failing { since, stage: record.stage, doing, cause };

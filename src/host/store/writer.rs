@@ -9,7 +9,7 @@ use super::append::{Appender, Body, Failure};
 use super::compact::Extract;
 use super::files::{self, Access};
 use super::journal::{Place, Torn};
-use super::known::Text;
+use super::known::Words;
 use super::lock::{Lock, Name};
 use super::reading::{fold_file, refuse_remains, Folded};
 use super::record::{Kind, Record, SCHEMA};
@@ -143,8 +143,8 @@ impl Store {
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub fn text(&self, text: Text) -> Result<Stored, Error> {
-        stored(self.journal.file(), text).map_err(|err| self.unreadable(err))
+    pub fn words(&self, words: Words) -> Result<Stored, Error> {
+        stored(self.journal.file(), words).map_err(|err| self.unreadable(err))
     }
 
     /// The body of a note, likewise.
@@ -170,13 +170,19 @@ impl Store {
         Ok(due)
     }
 
-    /// After a failed write the state is what the journal says, no more.
     fn settle(&mut self, done: io::Result<()>) -> Result<(), Error> {
         let Err(err) = done else { return Ok(()) };
-        let path = self.dir.join(JOURNAL);
-        self.state = State::default();
-        self.state = fold_file(self.journal.file(), &path)?.state;
-        Err(Error::failed(Stage::Record, format!("write {}", path.display()), err))
+        self.read_anew()?;
+        let doing = format!("write {}", self.dir.join(JOURNAL).display());
+        Err(Error::failed(Stage::Record, doing, err))
+    }
+
+    /// After a failed write the state is what the journal says, no more. Where it cannot be read
+    /// either, nothing is written any more.
+    pub(super) fn read_anew(&mut self) -> Result<(), Error> {
+        let folded = fold_file(self.journal.file(), &self.dir.join(JOURNAL));
+        self.state = folded.inspect_err(|_| self.journal.end())?.state;
+        Ok(())
     }
 
     fn unreadable(&self, err: io::Error) -> Error {

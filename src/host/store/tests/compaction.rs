@@ -126,7 +126,7 @@ fn what_was_not_reached_is_held_to_its_last_form() {
     for _ in 0..3 {
         for (name, serial) in [("path:/a", 2), ("path:/b", 3), ("path:/c", 1)] {
             let text = *store.state().held(Source::Link, name).unwrap();
-            let words = store.text(text).unwrap();
+            let words = store.words(text).unwrap();
             let words = std::str::from_utf8(words.bytes()).unwrap().to_owned();
             assert!(words.starts_with("{\"version\":1,"), "{words}");
             let own = format!("{{\"o\":\"{name}\",\"n\":{serial}}}");

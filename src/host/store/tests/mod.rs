@@ -119,7 +119,7 @@ pub fn dump(store: &Store) -> String {
     for source in Source::ALL {
         if let Some(it) = state.accepted(source) {
             writeln!(out, "{source}: {} {:?} {}", hex(&it.sha256), it.serial, it.at).unwrap();
-            texts.push((source.to_string(), it.text));
+            texts.push((source.to_string(), it.words));
         }
         writeln!(out, "whole: {:?}", state.whole(source).map(|it| hex(it))).unwrap();
     }
@@ -137,7 +137,7 @@ pub fn dump(store: &Store) -> String {
     writeln!(out, "{:?} {:?} {}", state.paused(), state.last_pass(), state.floor()).unwrap();
     let notes: Vec<Note> = state.notes().to_vec();
     for (whose, text) in texts {
-        let words = store.text(text).unwrap();
+        let words = store.words(text).unwrap();
         let words = std::str::from_utf8(words.bytes()).unwrap();
         // Of a declaration, only the object's own words matter to what it is held to.
         let own =

@@ -91,7 +91,7 @@ fn a_long_declaration_reads_back_with_its_line_breaks_as_spaces() {
         let store = scratch.read();
         let accepted = store.state.accepted(Source::Bundle).unwrap();
         assert_eq!(accepted.sha256, sha256(text.as_bytes()));
-        match store.text(accepted.text).unwrap() {
+        match store.words(accepted.words).unwrap() {
             Stored::Trusted(bundle) => {
                 let expected = text.replace("\r\n", "  ");
                 assert_eq!(bundle.bytes(), expected.as_bytes(), "{len}");
@@ -224,7 +224,7 @@ fn a_claim_is_for_good() {
 fn a_tail_shows_each_record_once_across_a_compaction() {
     let scratch = Scratch::new();
     let mut store = scratch.open();
-    let mut tail = Tail::of(&scratch.store());
+    let mut tail = Tail::of(&scratch.store(), 100).unwrap();
     let mut read = || {
         let mut seen = vec![];
         tail.read(&mut |entry| {
@@ -247,4 +247,28 @@ fn a_tail_shows_each_record_once_across_a_compaction() {
     drop(store);
     discard(&scratch.store(), Duration::ZERO, AT).unwrap();
     assert_eq!(read(), [1], "a new store is a new journal");
+}
+
+#[test]
+fn a_tail_begins_at_the_last_records_asked_for() {
+    let scratch = Scratch::new();
+    let mut store = scratch.open();
+    for name in ["path:/a", "path:/b", "path:/c"] {
+        applied(&mut store, name).unwrap();
+    }
+    store.flush().unwrap();
+    for compacted in [0, 4] {
+        for (asked, shown) in [(0, 0), (1, 1), (3, 3), (4, 4), (99, 4)] {
+            let mut seen = vec![];
+            let mut show = |entry: &Entry<'_>| {
+                seen.push(entry.record.seq);
+                Ok(())
+            };
+            Tail::of(&scratch.store(), asked).unwrap().read(&mut show).unwrap();
+            assert_eq!(seen, (5 + compacted - shown..5 + compacted).collect::<Vec<_>>());
+        }
+        store.compact(&mut extract, AT).unwrap();
+    }
+    let summary = verify(&scratch.store()).unwrap();
+    assert_eq!((summary.lines, summary.first_seq, summary.last_seq), (4, 9, 12));
 }
