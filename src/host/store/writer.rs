@@ -43,12 +43,8 @@ impl Store {
         let failed = |err| Error::failed(Stage::Record, format!("open {}", path.display()), err);
         files::remove_if_there(&dir.join(UNFINISHED)).map_err(failed)?;
         let mut notices = Vec::new();
-        let found = files::open_regular(&path, Access::Write)?;
-        let (file, mut folded) = match found {
-            Some(file) => {
-                let folded = fold_file(&file, &path)?;
-                (file, folded)
-            }
+        let (mut file, mut folded) = match files::open_regular(&path, Access::Write)? {
+            Some(file) => fold_file(&file, &path).map(|folded| (file, folded))?,
             None => {
                 refuse_remains(dir)?;
                 make_anew(dir, None, now)?
@@ -59,7 +55,6 @@ impl Store {
             let cut = file.set_len(folded.end.offset).and_then(|()| file.sync_all());
             cut.map_err(failed)?;
         }
-        let mut file = file;
         if folded.state.seq() == 0 {
             if folded.torn.is_none() {
                 notices.push(format!("{} is empty and is begun anew", path.display()));
