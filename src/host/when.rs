@@ -65,7 +65,14 @@ impl<'de> Deserialize<'de> for When {
 
 /// Days since 1970 of a date from 1970 on; `None` where there is no such date.
 fn days_from_civil(year: u64, month: u64, day: u64) -> Option<u64> {
-    if year < 1970 || !(1..=12).contains(&month) || day == 0 {
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let longest = match month {
+        2 => 28 + u64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if year < 1970 || !(1..=longest).contains(&day) {
         return None;
     }
     let (shifted_year, shifted_month) =
@@ -75,7 +82,7 @@ fn days_from_civil(year: u64, month: u64, day: u64) -> Option<u64> {
         + shifted_year / 400
         + day_of_year
         - 719_468;
-    (civil_from_days(days) == (year, month, day)).then_some(days)
+    Some(days)
 }
 
 /// The date so many days after 1970-01-01 (Hinnant, "chrono-compatible low-level date algorithms").

@@ -21,6 +21,30 @@ pub struct Body<'a> {
     pub from: &'a mut dyn Read,
 }
 
+/// Why a record was not appended.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// No host may write it, and why; nothing else happened.
+    Refused(String),
+    /// It could not be written: everything since the last [`Appender::flush`] is lost.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(err: io::Error) -> Failure {
+        Failure::Io(err)
+    }
+}
+
+impl From<Failure> for io::Error {
+    fn from(failure: Failure) -> io::Error {
+        match failure {
+            Failure::Refused(why) => io::Error::other(why),
+            Failure::Io(err) => err,
+        }
+    }
+}
+
 /// The writing end of a journal file.
 pub(super) struct Appender {
     file: File,
@@ -29,7 +53,7 @@ pub(super) struct Appender {
     written: u64,
     /// Bytes in the file that will survive a power failure.
     durable: u64,
-    /// The file could not be cut back after a failed write.
+    /// After a failed write the file could not be cut back or read: nothing is written any more.
     broken: bool,
 }
 
@@ -53,14 +77,13 @@ impl Appender {
     /// of it is kept.
     ///
     /// # Errors
-    /// `InvalidInput` where `admit` refuses or the record is too long; anything else means that
-    /// everything since the last [`Appender::flush`] is lost.
+    /// As [`Failure`] has it.
     pub fn append(
         &mut self,
         record: &mut Record<'_>,
         body: Option<Body<'_>>,
         admit: impl FnOnce(&Record<'_>, Option<Place>) -> Result<(), String>,
-    ) -> io::Result<()> {
+    ) -> Result<(), Failure> {
         self.usable()?;
         let start = self.buffer.len();
         record.bytes = body.as_ref().map(|body| body.len);
@@ -75,7 +98,7 @@ impl Appender {
         let admitted = if fits { admit(record, place) } else { Err("is too long".into()) };
         if let Err(why) = admitted {
             self.buffer.truncate(start);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            return Err(Failure::Refused(why));
         }
         let digest = match body {
             None => {
@@ -87,7 +110,7 @@ impl Appender {
         };
         self.buffer.extend_from_slice(&tail(&digest));
         self.buffer.push(b'\n');
-        self.spill().inspect_err(|_| self.back_off())
+        Ok(self.spill().inspect_err(|_| self.back_off())?)
     }
 
     /// Writes what has been gathered and makes it durable.
@@ -112,6 +135,11 @@ impl Appender {
         self.flush()?;
         self.file.sync_all()?;
         Ok(self.file)
+    }
+
+    /// Refuses everything from now on.
+    pub fn end(&mut self) {
+        self.broken = true;
     }
 
     fn copy_body(&mut self, start: usize, body: Body<'_>) -> io::Result<[u8; 32]> {

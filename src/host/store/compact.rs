@@ -10,13 +10,17 @@ use std::io;
 
 use super::append::{Appender, Body};
 use super::journal::Place;
+use super::known::Words;
+use super::member::Hex;
 use super::owned::{Owned, Slot};
-use super::record::{Covered, Hex, Kind, Made, Outcome, Record, Source, SCHEMA};
-use super::state::{State, Text};
-use super::{files, fold_file, stored, Store, Stored, Stretch, JOURNAL, UNFINISHED};
+use super::reading::fold_file;
+use super::record::{Covered, Kind, Made, Record, Source, SCHEMA};
+use super::state::State;
+use crate::when::When;
+use super::writer::Store;
+use super::{files, stored, Stored, Stretch, JOURNAL, UNFINISHED};
 use crate::error::{Error, Stage};
 use crate::resource::Standing;
-use crate::when::When;
 
 /// Finds, in the words of a declaration, the resources that declare these objects: for each, where
 /// in the words it stands. Given by the caller, because reading a declaration is not the store's.
@@ -30,35 +34,33 @@ impl Store {
     pub fn compact(&mut self, extract: Extract<'_>, now: When) -> Result<(), Error> {
         self.flush()?;
         let path = self.dir.join(JOURNAL);
-        let unfinished = self.dir.join(UNFINISHED);
         let failed = |err| Error::failed(Stage::Record, format!("rewrite {}", path.display()), err);
-        let written = self.write_compacted(extract, now);
-        let replaced = written.map_err(failed).and_then(|new| {
-            // The old state makes room for the new; the old journal still stands.
-            let known = self.state.owned_len();
-            self.state = State::default();
-            let folded = fold_file(&new, &unfinished)?;
-            if folded.torn.is_some() || folded.state.owned_len() != known {
-                return Err(failed(io::Error::other("it does not read back as it was written")));
-            }
-            fs::rename(&unfinished, &path).map_err(failed)?;
-            files::sync_directory(&self.dir).map_err(failed)?;
-            Ok((new, folded))
-        });
-        match replaced {
-            Ok((file, folded)) => {
-                self.journal = Appender::new(file, folded.end.offset);
-                (self.state, self.base) = (folded.state, folded.base);
-                Ok(())
-            }
+        match self.replace(extract, now).map_err(failed) {
+            // The new journal is in force from here on, whatever becomes of its name.
+            Ok(()) => files::sync_directory(&self.dir).map_err(failed),
             Err(err) => {
-                // Best effort: what stays is removed when the store is opened next.
-                let _ = files::remove_if_there(&unfinished);
-                self.state = State::default();
-                self.state = fold_file(self.journal.file(), &path)?.state;
+                // What stays of it is removed when the store is opened next.
+                let _ = files::remove_if_there(&self.dir.join(UNFINISHED));
+                self.read_anew()?;
                 Err(err)
             }
         }
+    }
+
+    /// Puts a new journal in place of the old one; an error leaves that in place.
+    fn replace(&mut self, extract: Extract<'_>, now: When) -> io::Result<()> {
+        let unfinished = self.dir.join(UNFINISHED);
+        let file = self.write_compacted(extract, now)?;
+        // The old state makes room for the new; the old journal still stands.
+        let known = std::mem::take(&mut self.state).owned_len();
+        let folded = fold_file(&file, &unfinished).map_err(io::Error::other)?;
+        if folded.torn.is_some() || folded.state.owned_len() != known {
+            return Err(io::Error::other("it does not read back as it was written"));
+        }
+        fs::rename(&unfinished, self.dir.join(JOURNAL))?;
+        self.journal = Appender::new(file, folded.end.offset);
+        (self.state, self.base) = (folded.state, folded.base);
+        Ok(())
     }
 
     fn write_compacted(&self, extract: Extract<'_>, now: When) -> io::Result<fs::File> {
@@ -67,8 +69,8 @@ impl Store {
         let excerpts = self.excerpts(extract)?;
         let out = Appender::new(files::create(&unfinished)?, 0);
         let (old, seq) = (self.journal.file(), self.state.seq());
-        let mut writer = Writer { out, old, now, seq };
-        restate(&self.state, &excerpts, &mut writer)?;
+        let mut writer = Writer { out, old, seq };
+        restate(&self.state, &excerpts, now, &mut writer)?;
         writer.out.finish()
     }
 
@@ -76,12 +78,13 @@ impl Store {
     /// words stand in the old journal.
     fn excerpts(&self, extract: Extract<'_>) -> io::Result<BTreeMap<u32, Place>> {
         let state = &self.state;
+        let kept = kept(state);
         let mut lost: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         let mut excerpts = BTreeMap::new();
         for at in state.table().positions() {
             match own_text(state, at).map(|text| (text, &state.texts()[text as usize])) {
                 Some((_, text)) if text.excerpt => drop(excerpts.insert(at, text.place)),
-                Some((number, text)) if !is_kept(state, text) => {
+                Some((number, text)) if !is_kept(state, &kept, text) => {
                     lost.entry(number).or_default().push(at);
                 }
                 _ => {}
@@ -89,7 +92,7 @@ impl Store {
         }
         for (number, positions) in lost {
             let text = &state.texts()[number as usize];
-            let words = stored(self.journal.file(), text)?;
+            let words = stored(self.journal.file(), *text)?;
             let object = |&at: &u32| state.table().view(at).0.object;
             let objects: Vec<&str> = positions.iter().map(object).collect();
             for (at, range) in positions.iter().zip(extract(&words, &objects)) {
@@ -108,31 +111,33 @@ impl Store {
 struct Writer<'a> {
     out: Appender,
     old: &'a fs::File,
-    now: When,
     seq: u64,
 }
 
 impl Writer<'_> {
     fn put(&mut self, mut record: Record<'_>, body: Option<Place>) -> io::Result<()> {
         self.seq += 1;
-        (record.seq, record.at) = (self.seq, self.now);
+        record.seq = self.seq;
         let mut from = Stretch { file: self.old, at: body.map_or(0, |place| place.offset) };
         let body = body.map(|place| Body { len: place.len, from: &mut from });
-        self.out.append(&mut record, body, |_, _| Ok(()))
+        Ok(self.out.append(&mut record, body, |_, _| Ok(()))?)
     }
 }
 
 fn restate(
     state: &State,
     excerpts: &BTreeMap<u32, Place>,
+    now: When,
     writer: &mut Writer<'_>,
 ) -> io::Result<()> {
     let start = writer.seq + 1;
     let records = Some(count(state));
     let floor = Some(state.floor()).filter(|&floor| floor > 0);
-    let first = Record { schema: Some(SCHEMA), records, floor, ..Record::new(Kind::Snapshot) };
+    let schema = Some(SCHEMA);
+    let first = Record { at: now, schema, records, floor, ..Record::new(Kind::Snapshot) };
     writer.put(first, None)?;
-    for number in kept(state) {
+    let kept = kept(state);
+    for &number in &kept {
         writer.put(accepted(state, number), Some(state.texts()[number as usize].place))?;
     }
     if let Some(record) = pass(state) {
@@ -143,7 +148,7 @@ fn restate(
         if owned.form.is_some() {
             let excerpt = excerpts.get(&at).copied();
             let text = own_text(state, at).map(|text| &state.texts()[text as usize]);
-            let named = text.filter(|text| excerpt.is_some() || is_kept(state, text));
+            let named = text.filter(|text| excerpt.is_some() || is_kept(state, &kept, text));
             let declared_by = named.map(|text| text.declaration);
             writer.put(Record { declared_by, ..applied(&owned, &slot) }, excerpt)?;
         }
@@ -152,11 +157,8 @@ fn restate(
         }
     }
     for (from, object) in state.all_ceded() {
-        let to = state.get(object).map_or(Source::Link, |owned| owned.source);
-        let to = if to == from { Source::Link } else { to };
-        let object = Some(object.into());
-        let (from, to) = (Some(from), Some(to));
-        writer.put(Record { object, from, to, ..Record::new(Kind::Claimed) }, None)?;
+        let (object, from) = (Some(object.into()), Some(from));
+        writer.put(Record { at: now, object, from, ..Record::new(Kind::Claimed) }, None)?;
     }
     rest(state, writer)?;
     match writer.seq - start == count(state) {
@@ -169,21 +171,21 @@ fn rest(state: &State, writer: &mut Writer<'_>) -> io::Result<()> {
     for (source, id, why) in state.failing() {
         let mut record = Record::new(Kind::Failed);
         (record.source, record.id) = (Some(source), Some(id.into()));
-        (record.stage, record.since) = (why.stage, Some(When(why.since)));
+        (record.stage, record.at) = (why.stage, When(why.since));
         (record.doing, record.cause) = (Some((&*why.doing).into()), Some((&*why.cause).into()));
         writer.put(record, None)?;
     }
     if let Some(paused) = state.paused() {
         let mut record = Record::new(Kind::Paused);
         record.reason = Some((&*paused.reason).into());
-        (record.until, record.since) = (paused.until.map(When), Some(When(paused.since)));
+        (record.until, record.at) = (paused.until.map(When), When(paused.since));
         writer.put(record, None)?;
     }
     for note in state.notes() {
         let mut record = Record::new(note.kind);
         record.id = note.id.as_deref().map(Into::into);
         (record.source, record.serial) = (note.source, note.serial);
-        record.since = Some(When(note.at));
+        record.at = When(note.at);
         writer.put(record, note.body)?;
     }
     Ok(())
@@ -218,9 +220,9 @@ fn kept(state: &State) -> Vec<u32> {
     kept
 }
 
-fn is_kept(state: &State, text: &Text) -> bool {
+fn is_kept(state: &State, kept: &[u32], text: &Words) -> bool {
     let is_it = |&at: &u32| state.texts()[at as usize].declaration == text.declaration;
-    !text.excerpt && kept(state).iter().any(is_it)
+    !text.excerpt && kept.iter().any(is_it)
 }
 
 /// The text that an object is held to where that is not its source's whole declaration.
@@ -237,7 +239,7 @@ fn accepted(state: &State, number: u32) -> Record<'_> {
     match state.accepted(text.source).filter(|accepted| accepted.position == number) {
         Some(accepted) => {
             record.sha256 = Some(Hex(accepted.sha256));
-            (record.serial, record.since) = (accepted.serial, Some(When(accepted.at)));
+            (record.serial, record.at) = (accepted.serial, When(accepted.at));
             record.node = accepted.node.as_deref().map(Into::into);
         }
         None => record.sha256 = state.whole(text.source).copied().map(Hex),
@@ -254,7 +256,7 @@ fn pass(state: &State) -> Option<Record<'_>> {
     };
     Some(Record {
         id: Some((&*last.id).into()),
-        since: Some(When(last.at)),
+        at: When(last.at),
         trigger: Some((&*last.trigger).into()),
         outcome: last.outcome,
         counts: Some(last.counts),
@@ -272,17 +274,12 @@ fn object<'a>(kind: Kind, owned: &Owned<'a>) -> Record<'a> {
         source: Some(owned.source),
         made: Some(if created { Made::Created } else { Made::Adopted }),
         implied: owned.implied,
-        since: Some(When(owned.since)),
+        at: When(owned.since),
         before: owned.before.map(Into::into),
         ..Record::new(kind)
     }
 }
 
 fn applied<'a>(owned: &Owned<'a>, slot: &Slot) -> Record<'a> {
-    Record {
-        outcome: Some(Outcome::Unchanged),
-        form: owned.form.map(Hex),
-        last: Some(slot.changed),
-        ..object(Kind::Applied, owned)
-    }
+    Record { form: owned.form.map(Hex), last: Some(slot.changed), ..object(Kind::Applied, owned) }
 }

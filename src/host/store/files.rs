@@ -16,8 +16,8 @@ pub(super) fn private_directory(dir: &Path) -> Result<(), Error> {
     let failed = |err: io::Error| Error::failed(Stage::Read, doing(), err);
     let found = match fs::metadata(dir) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
-            return make_directory(dir)
-                .map_err(|err| Error::failed(Stage::Record, doing().replace("open", "make"), err));
+            let doing = format!("make the directory {}", dir.display());
+            return make_directory(dir).map_err(|err| Error::failed(Stage::Record, doing, err));
         }
         other => other.map_err(failed)?,
     };

@@ -5,6 +5,7 @@
 //! A body may be as long as a declaration, so a line is summed in pieces and only its head is kept.
 
 use std::io::{self, BufRead, Read};
+use std::str;
 
 use super::record::Record;
 use crate::digest::{sha256, Hasher, Sha256};
@@ -116,7 +117,9 @@ impl<R: BufRead> Reader<R> {
         let start = self.position.offset;
         let (cut, body) = self.split(&line, start).map_err(|why| damaged(why.into()))?;
         self.head[cut] = b'}';
-        let record: Record = serde_json::from_slice(&self.head[..=cut])
+        let members =
+            str::from_utf8(&self.head[..=cut]).map_err(|_| damaged("is not UTF-8".into()))?;
+        let record: Record = serde_json::from_str(members)
             .map_err(|err| damaged(format!("is not a record: {:?}", capped(&err.to_string()))))?;
         if record.bytes != body.map(|body| body.len) {
             return Err(damaged("its body is not of the size it names".into()));

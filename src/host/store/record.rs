@@ -4,15 +4,13 @@
 //! kind does not use is left out. A large JSON value (a declaration, a report) is the record's
 //! *body*: it is written last, its size stands up front in `bytes`, and it is never parsed here.
 
-use std::borrow::Cow;
 use std::fmt;
-use std::ops::Deref;
 
-use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::digest;
-use crate::error::Stage;
+use super::member::{Hex, Text};
 use crate::when::When;
+use crate::error::Stage;
 
 /// The journal format that this host writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
@@ -163,21 +161,34 @@ pub enum Made {
 /// How a resource or a pass ended, in the report's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Outcome {
+    /// It was as declared.
     Unchanged,
+    /// It was not there.
     Created,
+    /// Its declaration had changed.
     Changed,
+    /// The machine had drifted.
     Corrected,
+    /// It is gone from the machine.
     Removed,
+    /// It is no longer owned, and was not touched.
     Forgotten,
+    /// It should have gone and could not.
     Left,
+    /// It has passed to another source.
     Claimed,
+    /// It, or the pass, failed.
     Failed,
+    /// Something before it failed.
     NotReached,
+    /// It makes no sense in this root.
     NotApplicable,
+    /// A pass: everything is as declared.
     Converged,
+    /// A pass: its declaration was refused.
     Refused,
+    /// A pass: a person holds the machine still.
     Paused,
 }
 
@@ -214,7 +225,7 @@ pub struct Counts {
 pub struct Record<'a> {
     /// Its number; one more than the record before.
     pub seq: u64,
-    /// When it was written.
+    /// When it was written; in a record that restates, when what it says came about.
     pub at: When,
     /// What it says.
     pub kind: Kind,
@@ -230,9 +241,6 @@ pub struct Record<'a> {
     /// No serial over the link may be lower from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<u64>,
-    /// A restated record: when the thing it restates came about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<When>,
     /// A restated [`Kind::Applied`]: the record of its last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
@@ -318,7 +326,6 @@ impl Record<'_> {
             schema: None,
             records: None,
             floor: None,
-            since: None,
             last: None,
             source: None,
             object: None,
@@ -345,94 +352,8 @@ impl Record<'_> {
             counts: None,
         }
     }
-
-    /// When what the record says came about: for a restated record, before it was written.
-    pub fn came_about(&self) -> When {
-        self.since.unwrap_or(self.at)
-    }
 }
 
 fn is_false(flag: &bool) -> bool {
     !flag
-}
-
-/// Text that borrows from the line where nothing in it is escaped.
-///
-/// `Option<Cow<str>>` would always be copied: serde borrows only into a bare `Cow`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text<'a>(pub Cow<'a, str>);
-
-impl<'a> From<&'a str> for Text<'a> {
-    fn from(text: &'a str) -> Text<'a> {
-        Text(Cow::Borrowed(text))
-    }
-}
-
-impl From<String> for Text<'_> {
-    fn from(text: String) -> Self {
-        Text(Cow::Owned(text))
-    }
-}
-
-impl Deref for Text<'_> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Serialize for Text<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<'a>, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Text<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text")
-            }
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.into())))
-            }
-        }
-        deserializer.deserialize_str(Visitor)
-    }
-}
-
-/// `N` bytes, written as lower-case hexadecimal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hex<const N: usize>(pub [u8; N]);
-
-impl Hex<32> {
-    /// The first 16 digits.
-    pub fn short(&self) -> Hex<8> {
-        Hex(self.0[..8].try_into().expect("32 bytes have a first 8"))
-    }
-}
-
-impl<const N: usize> fmt::Display for Hex<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&digest::hex(&self.0))
-    }
-}
-
-impl<const N: usize> Serialize for Hex<N> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&digest::hex(&self.0))
-    }
-}
-
-impl<'de, const N: usize> Deserialize<'de> for Hex<N> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hex<N>, D::Error> {
-        let text = <&str>::deserialize(deserializer)?;
-        digest::unhex(text).map(Hex).ok_or_else(|| de::Error::custom("a digest is not one"))
-    }
 }

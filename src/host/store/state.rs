@@ -1,12 +1,13 @@
 //! The fold: what all records of a journal, in their order, add up to. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::journal::Place;
+use super::known::{Accepted, Desk, Failing, LastPass, Note, Paused, Whole, Words};
+use super::member::Hex;
 use super::owned::{Described, Owned, Table};
-use super::record::{Counts, Covered, Hex, Kind, Made, Outcome, Record, Source, SCHEMA};
+use super::record::{Covered, Kind, Made, Outcome, Record, Source, SCHEMA};
 use crate::digest::Sha256;
-use crate::error::Stage;
 
 /// What the store knows.
 #[derive(Default)]
@@ -17,115 +18,12 @@ pub struct State {
     restating: u64,
     floor: u64,
     table: Table,
-    texts: Vec<Text>,
+    texts: Vec<Words>,
     desks: [Desk; 3],
     failing: BTreeMap<(Source, Box<str>), Failing>,
     paused: Option<Paused>,
     last_pass: Option<LastPass>,
     notes: Vec<Note>,
-}
-
-/// One source's declarations.
-#[derive(Default)]
-struct Desk {
-    accepted: Option<Accepted>,
-    whole: Option<Whole>,
-    ceded: BTreeSet<Box<str>>,
-}
-
-/// A declaration that was applied whole.
-#[derive(Clone, Copy)]
-pub(super) struct Whole {
-    pub sha256: Sha256,
-    /// Position of its text.
-    pub text: Option<u32>,
-    /// The pass that did it.
-    pub seq: u64,
-}
-
-/// A declaration that was accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    /// SHA-256 of the bytes as they arrived. The text kept in the store hashes to something else
-    /// where secrets were taken out of it or line breaks became spaces.
-    pub sha256: Sha256,
-    /// Its serial.
-    pub serial: Option<u64>,
-    /// The node it is addressed to.
-    pub node: Option<Box<str>>,
-    /// When, in seconds since 1970.
-    pub at: u64,
-    /// The text.
-    pub text: Text,
-    pub(super) position: u32,
-}
-
-/// Where the words for an object's form stand in the journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Text {
-    /// Whose they are.
-    pub source: Source,
-    /// First 16 digits of the declaration's SHA-256.
-    pub declaration: Hex<8>,
-    pub(super) place: Place,
-    /// The place holds one resource of the declaration and not the whole of it.
-    pub(super) excerpt: bool,
-}
-
-/// A resource that failed and has not succeeded since.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failing {
-    /// Since when, in seconds since 1970.
-    pub since: u64,
-    /// Where in the pass.
-    pub stage: Option<Stage>,
-    /// What was being done.
-    pub doing: Box<str>,
-    /// The cause.
-    pub cause: Box<str>,
-}
-
-/// A person holds the machine still.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paused {
-    /// Why.
-    pub reason: Box<str>,
-    /// Until when, in seconds since 1970; for good where absent.
-    pub until: Option<u64>,
-    /// Since when.
-    pub since: u64,
-}
-
-/// The last pass that is on record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastPass {
-    /// Its id.
-    pub id: Box<str>,
-    /// When it ended, in seconds since 1970.
-    pub at: u64,
-    /// What started it.
-    pub trigger: Box<str>,
-    /// How it ended.
-    pub outcome: Option<Outcome>,
-    /// What it did.
-    pub counts: Counts,
-}
-
-/// A record that the fold keeps as it is: enrolled, quarantined, or a report not yet sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// Which of them.
-    pub kind: Kind,
-    /// Its id.
-    pub id: Option<Box<str>>,
-    /// On whose behalf.
-    pub source: Option<Source>,
-    /// Its serial.
-    pub serial: Option<u64>,
-    /// When, in seconds since 1970.
-    pub at: u64,
-    /// Where its body stands.
-    pub body: Option<Place>,
 }
 
 impl State {
@@ -187,7 +85,7 @@ impl State {
     /// The words for the form in which an object of `source` is held while its accepted declaration
     /// has not reached it: those of the last declaration applied whole, or of a later one that has
     /// been applied to this object.
-    pub fn held(&self, source: Source, object: &str) -> Option<&Text> {
+    pub fn held(&self, source: Source, object: &str) -> Option<&Words> {
         let at = self.table.find(object)?;
         let slot = self.table.view(at).1;
         let text = (slot.source == source).then(|| self.held_text(at)).flatten()?;
@@ -223,7 +121,7 @@ impl State {
         &self.table
     }
 
-    pub(super) fn texts(&self) -> &[Text] {
+    pub(super) fn texts(&self) -> &[Words] {
         &self.texts
     }
 
@@ -239,6 +137,9 @@ impl State {
     /// Position of the text in which an owned object is held.
     pub(super) fn held_text(&self, at: u32) -> Option<u32> {
         let slot = self.table.view(at).1;
+        if slot.is_intent_alone() {
+            return None;
+        }
         let whole = self.desks[slot.source as usize].whole;
         let is_later = whole.is_none_or(|whole| slot.applied > whole.seq);
         let own = slot.declared.checked_sub(1).filter(|_| is_later);
@@ -264,7 +165,7 @@ impl State {
             (_, Kind::Paused) => {
                 let reason = (**need(&record.reason, "reason")?).into();
                 let until = record.until.map(|when| when.0);
-                self.paused = Some(Paused { reason, until, since: record.came_about().0 });
+                self.paused = Some(Paused { reason, until, since: record.at.0 });
             }
             (_, Kind::Resumed) => self.paused = None,
             (_, Kind::Enrolled | Kind::Quarantined | Kind::Reported) => self.note(record, body),
@@ -290,7 +191,7 @@ impl State {
             _ => return Err("names no schema".into()),
         }
         self.restating = record.records.unwrap_or(0);
-        if self.restating == 0 && record.seq != 1 {
+        if record.records.is_none() && record.seq != 1 {
             return Err("begins a journal in its middle".into());
         }
         // A hint only, and so bounded: what follows it must still be read.
@@ -303,11 +204,11 @@ impl State {
         let sha256 = *need(&record.sha256, "sha256")?;
         let place = *need(&body, "declaration")?;
         let position = position(self.texts.len())?;
-        let text = Text { source, declaration: sha256.short(), place, excerpt: false };
-        self.texts.push(text);
-        let (serial, at) = (record.serial, record.came_about().0);
+        let words = Words { source, declaration: sha256.short(), place, excerpt: false };
+        self.texts.push(words);
+        let (serial, at) = (record.serial, record.at.0);
         let node = record.node.as_deref().map(Into::into);
-        let accepted = Accepted { sha256: sha256.0, serial, node, at, text, position };
+        let accepted = Accepted { sha256: sha256.0, serial, node, at, words, position };
         self.desks[source as usize].accepted = Some(accepted);
         if source == Source::Link {
             self.floor = self.floor.max(serial.unwrap_or(0));
@@ -356,18 +257,18 @@ impl State {
         let source = *need(&record.source, "source")?;
         if let Some(place) = body {
             let at = position(self.texts.len())?;
-            self.texts.push(Text { source, declaration, place, excerpt: true });
+            self.texts.push(Words { source, declaration, place, excerpt: true });
             return Ok(at + 1);
         }
         Ok(self.find_text(source, declaration).map_or(0, |at| at + 1))
     }
 
     fn find_text(&self, source: Source, declaration: Hex<8>) -> Option<u32> {
-        let latest = self.accepted(source).filter(|it| it.text.declaration == declaration);
+        let latest = self.accepted(source).filter(|it| it.words.declaration == declaration);
         if let Some(accepted) = latest {
             return Some(accepted.position);
         }
-        let is_it = |it: &Text| !it.excerpt && it.declaration == declaration;
+        let is_it = |it: &Words| !it.excerpt && it.declaration == declaration;
         let own = self.texts.iter().rposition(|it| is_it(it) && it.source == source);
         // What was claimed is still held to its former owner's words.
         own.or_else(|| self.texts.iter().rposition(is_it)).map(|at| at as u32)
@@ -388,17 +289,21 @@ impl State {
     fn claim(&mut self, record: &Record<'_>) -> Result<(), String> {
         let object = need(&record.object, "object")?;
         let from = *need(&record.from, "from")?;
-        let to = *need(&record.to, "to")?;
-        if let Some(at) = self.table.find(object) {
-            // Until its new owner has applied it, it is held as the old one left it.
-            let held = self.held_text(at).map_or(0, |text| text + 1);
-            let slot = self.table.slot(at);
-            if slot.source != to {
+        if record.to == Some(from) {
+            return Err("claims from a source for itself".into());
+        }
+        let known = self.table.find(object);
+        // Where a compaction restates what was ceded, it is not said to whom: that is the owner's.
+        if let Some(to) = record.to {
+            if let Some(at) = known {
+                // Until its new owner has applied it, it is held as the old one left it.
+                let held = self.held_text(at).map_or(0, |text| text + 1);
+                let slot = self.table.slot(at);
                 (slot.source, slot.declared, slot.applied) = (to, held, record.seq);
             }
+            self.desks[to as usize].ceded.remove(&**object);
         }
         self.desks[from as usize].ceded.insert((**object).into());
-        self.desks[to as usize].ceded.remove(&**object);
         Ok(())
     }
 
@@ -417,8 +322,8 @@ impl State {
         if record.cause.is_none() {
             return Ok(());
         }
-        let text = |of: &Option<super::record::Text<'_>>| of.as_deref().unwrap_or("").into();
-        let since = record.came_about().0;
+        let text = |of: &Option<super::member::Text<'_>>| of.as_deref().unwrap_or("").into();
+        let since = record.at.0;
         let (doing, cause) = (text(&record.doing), text(&record.cause));
         let failing = Failing { since, stage: record.stage, doing, cause };
         let known = self.failing.entry((source, (**id).into())).or_insert(failing.clone());
@@ -437,7 +342,7 @@ impl State {
             self.failing.clear();
         }
         let trigger = record.trigger.as_deref().unwrap_or("").into();
-        let (at, outcome) = (record.came_about().0, record.outcome);
+        let (at, outcome) = (record.at.0, record.outcome);
         let counts = record.counts.unwrap_or_default();
         self.last_pass = Some(LastPass { id, at, trigger, outcome, counts });
         Ok(())
@@ -449,7 +354,7 @@ impl State {
             self.notes.retain(|note| note.kind != kind);
         }
         let id = record.id.as_deref().map(Into::into);
-        let (source, serial, at) = (record.source, record.serial, record.came_about().0);
+        let (source, serial, at) = (record.source, record.serial, record.at.0);
         self.notes.push(Note { kind, id, source, serial, at, body });
     }
 
@@ -481,7 +386,7 @@ fn described<'a>(record: &'a Record<'_>) -> Result<Described<'a>, String> {
         source: *need(&record.source, "source")?,
         created: made == Made::Created,
         implied: record.implied,
-        since: record.came_about().0,
+        since: record.at.0,
     })
 }
 

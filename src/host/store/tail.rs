@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::files::{self, Access};
 use super::journal::{Entry, Position, Reader, Stop};
+use super::reading;
+use super::record::Record;
 use super::JOURNAL;
 use crate::error::{Error, Stage};
 
@@ -15,14 +17,18 @@ pub struct Tail {
     path: PathBuf,
     file: Option<File>,
     position: Position,
-    /// Records up to this one have been seen, or restate what was.
-    seen: u64,
+    /// Only records after this one are shown.
+    after: u64,
 }
 
 impl Tail {
-    /// Stands before the first record of the journal in `dir`.
-    pub fn of(dir: &Path) -> Tail {
-        Tail { path: dir.join(JOURNAL), file: None, position: Position::default(), seen: 0 }
+    /// Stands before the last `records` of the journal in `dir`.
+    ///
+    /// # Errors
+    /// The journal is damaged or cannot be read.
+    pub fn of(dir: &Path, records: u64) -> Result<Tail, Error> {
+        let after = reading::verify(dir)?.last_seq.saturating_sub(records);
+        Ok(Tail { path: dir.join(JOURNAL), file: None, position: Position::default(), after })
     }
 
     /// Shows every record that has been written since the last call, and goes on to a journal that
@@ -34,63 +40,57 @@ impl Tail {
         &mut self,
         show: &mut dyn FnMut(&Entry<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        if let Some(file) = &self.file {
-            self.position = self.read_file(file, show)?;
-            self.seen = self.seen.max(self.position.seq);
-        }
-        if !self.turn()? {
+        self.read_file(show)?;
+        let Some(file) = files::open_regular(&self.path, Access::Read)? else { return Ok(()) };
+        let known = |file: &File| file.metadata().ok().map(|it| (it.dev(), it.ino()));
+        if self.file.as_ref().is_some_and(|old| known(old) == known(&file)) {
             return Ok(());
         }
-        let file = self.file.as_ref().expect("a journal was just opened");
-        self.position = self.read_file(file, show)?;
-        self.seen = self.seen.max(self.position.seq);
+        let is_first = self.file.is_none();
+        (self.file, self.position) = (Some(file), Position::default());
+        if !is_first {
+            self.skip_restated()?;
+        }
+        self.read_file(show)
+    }
+
+    /// At the beginning of a later journal: what a compaction restates has been shown; one that was
+    /// begun anew, by a rescue, has not.
+    fn skip_restated(&mut self) -> Result<(), Error> {
+        let before = std::mem::take(&mut self.after);
+        let mut after = 0;
+        self.read_file(&mut |entry| {
+            let Record { seq, records, .. } = entry.record;
+            if let Some(records) = records.filter(|_| seq > before) {
+                after = seq + records;
+            }
+            Ok(())
+        })?;
+        (self.after, self.position) = (after, Position::default());
         Ok(())
     }
 
-    /// Opens the journal that stands there now, if it is not the one being read.
-    fn turn(&mut self) -> Result<bool, Error> {
-        let Some(file) = files::open_regular(&self.path, Access::Read)? else { return Ok(false) };
-        let known = |file: &File| file.metadata().ok().map(|it| (it.dev(), it.ino()));
-        if self.file.as_ref().is_some_and(|old| known(old) == known(&file)) {
-            return Ok(false);
-        }
-        (self.file, self.position) = (Some(file), Position::default());
-        Ok(true)
-    }
-
     fn read_file(
-        &self,
-        mut file: &File,
+        &mut self,
         show: &mut dyn FnMut(&Entry<'_>) -> Result<(), Error>,
-    ) -> Result<Position, Error> {
-        let failed = |err| Error::failed(Stage::Read, format!("read {}", self.path.display()), err);
+    ) -> Result<(), Error> {
+        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
+        let path = self.path.display();
+        let failed = |err| Error::failed(Stage::Read, format!("read {path}"), err);
         file.seek(SeekFrom::Start(self.position.offset)).map_err(failed)?;
         let mut reader = Reader::new(BufReader::new(file), self.position);
-        let mut seen = self.seen;
         loop {
             match reader.next() {
-                Ok(Some(entry)) => {
-                    let record = &entry.record;
-                    if record.seq == 1 {
-                        // A journal that was begun anew, by a rescue.
-                        seen = 0;
-                    } else if let Some(records) = record.records.filter(|_| seen > 0) {
-                        seen = record.seq + records;
-                    }
-                    if record.seq > seen {
-                        show(&entry)?;
-                    }
-                }
-                Ok(None) | Err(Stop::Torn(_)) => return Ok(reader.position()),
+                Ok(Some(entry)) if entry.record.seq > self.after => show(&entry)?,
+                Ok(Some(_)) => {}
+                Ok(None) | Err(Stop::Torn(_)) => break,
                 Err(Stop::Io(err)) => return Err(failed(err)),
                 Err(Stop::Damaged { line, why }) => {
-                    return Err(Error::Damaged {
-                        path: self.path.display().to_string(),
-                        line,
-                        why,
-                    });
+                    return Err(Error::Damaged { path: path.to_string(), line, why });
                 }
             }
         }
+        self.position = reader.position();
+        Ok(())
     }
 }

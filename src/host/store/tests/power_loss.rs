@@ -145,6 +145,39 @@ fn what_no_host_would_write_is_damage() {
     }
 }
 
+/// Lines whose sum is right and whose content is not: nothing may be taken for granted of them.
+#[test]
+fn a_resealed_line_of_any_content_is_read_or_refused() {
+    let journal = sample();
+    let lines = lines(&journal);
+    let mut dice = Dice(7);
+    let (mut read, mut refused) = (0, 0);
+    for _ in 0..4000 {
+        let at = dice.below(lines.len());
+        let mut line = lines[at][..lines[at].len() - journal::TAIL - 1].to_vec();
+        for _ in 0..=dice.below(3) {
+            let byte = dice.below(line.len());
+            match dice.below(3) {
+                0 => line[byte] = b"0129\"{}[]:,x\0\xff"[dice.below(14)],
+                1 => drop(line.remove(byte)),
+                _ => line.insert(byte, b"09\"}"[dice.below(4)]),
+            }
+        }
+        line.push(b'}');
+        let tail = journal::tail(&sha256(&line));
+        line.pop();
+        let mut bytes = lines[..at].concat();
+        bytes.extend([&line[..], &tail, b"\n"].concat());
+        bytes.extend(lines[at + 1..].concat());
+        match fold_bytes(&bytes) {
+            Ok(_) => read += 1,
+            Err(Error::Damaged { .. }) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(read > 100 && refused > 100, "{read} read, {refused} refused");
+}
+
 #[test]
 fn a_newer_schema_is_refused_with_both_numbers() {
     let at = "\"at\":\"2026-01-02T03:04:05Z\"";
