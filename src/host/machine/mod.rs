@@ -34,14 +34,14 @@ use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
 use place::Filling;
-use root::{trouble, Reached, Root, Spot};
+use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
 use words::{quoted, words};
 
 use crate::declaration::Own;
 use crate::resource::{
-    Access, Answer, CheckAnswer, Command, Found, Holds, Object, PathAnswer, Place, Question,
-    RootPath, Step, Trouble,
+    Access, Answer, CheckAnswer, Command, Found, Holds, Make, Object, PathAnswer, Place, Question,
+    Removable, RootPath, Step, Trouble,
 };
 
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
@@ -114,7 +114,13 @@ impl Machine {
     /// durable yet. Holds a descriptor of the directory: a group stays well below 512 entries.
     pub fn stage(&mut self, place: &Place, limit: Duration) -> Result<Staged, Trouble> {
         self.act();
-        let spot = self.spot(place.path, "make")?;
+        let intent = match place.make {
+            Make::Directory => Intent::See,
+            Make::Bytes(bytes) => Intent::Text(bytes),
+            Make::Fetched { .. } => Intent::Change,
+            Make::Symlink(target) => Intent::Link(target),
+        };
+        let spot = self.spot(place.path, intent, "make")?;
         let Machine { reader, fetcher, .. } = self;
         place::stage(spot, place, Filling { reader, fetcher, limit })
     }
@@ -135,7 +141,7 @@ impl Machine {
     /// thing; says whether there was.
     pub fn sweep(&mut self, path: &RootPath) -> Result<bool, Trouble> {
         self.act();
-        let Reached::Parent(spot) = self.root.reach(path, "clean up beside")? else {
+        let Reached::Parent(spot) = self.root.reach(path, Intent::See, "clean up beside")? else {
             return Ok(false);
         };
         place::unlink_stray(&spot.dir, &place::temporary(path))
@@ -148,16 +154,11 @@ impl Machine {
         match *step {
             Step::Place(ref place) => self.place(place, limit),
             Step::Access { path, mode, uid, gid } => {
-                let spot = self.spot(path, "set the access of")?;
+                let spot = self.spot(path, Intent::Change, "set the access of")?;
                 change::access(&spot, mode, uid, gid)
                     .map_err(|cause| trouble(path, "set the access of", cause))
             }
-            Step::Remove { path, kind } => match self.root.reach(path, "remove")? {
-                Reached::Missing(_) => Ok(()),
-                Reached::Parent(spot) => {
-                    change::remove(&spot, kind).map_err(|cause| trouble(path, "remove", cause))
-                }
-            },
+            Step::Remove { path, kind } => self.remove(path, kind),
             Step::Sysctl { key, value } => {
                 let written =
                     if self.is_host { sysctl::write(key, value) } else { Err(NO_KERNEL.into()) };
@@ -171,7 +172,9 @@ impl Machine {
     /// The contents of the regular file at `path`, for a person to compare; `None` where there is
     /// none of at most `cap` bytes that can be read.
     pub fn read_text(&mut self, path: &RootPath, cap: u64) -> Option<Vec<u8>> {
-        let Ok(Reached::Parent(spot)) = self.root.reach(path, "read") else { return None };
+        let Ok(Reached::Parent(spot)) = self.root.reach(path, Intent::See, "read") else {
+            return None;
+        };
         let stat = sys::stat_at(&spot.dir.fd, &spot.name).ok()?;
         if stat.kind != Kind::File || stat.size > cap {
             return None;
@@ -190,7 +193,12 @@ impl Machine {
             self.root.forget();
             self.looking = true;
         }
-        let found = match self.root.reach(path, "look at")? {
+        let intent = match holds {
+            Some(Holds::Bytes(bytes)) => Intent::Text(bytes),
+            None if *access == Access::default() => Intent::See,
+            Some(Holds::Digest(_)) | None => Intent::Change,
+        };
+        let found = match self.root.reach(path, intent, "look at")? {
             Reached::Missing(ancestor) => Found::NoParent(ancestor),
             Reached::Parent(spot) => self
                 .reader
@@ -207,13 +215,26 @@ impl Machine {
     }
 
     /// The directory that holds `path`, which must be there, and its last name.
-    fn spot(&mut self, path: &RootPath, verb: &str) -> Result<Spot, Trouble> {
-        match self.root.reach(path, verb)? {
+    fn spot(&mut self, path: &RootPath, intent: Intent, verb: &str) -> Result<Spot, Trouble> {
+        match self.root.reach(path, intent, verb)? {
             Reached::Parent(spot) => Ok(spot),
             Reached::Missing(ancestor) => {
                 let awaits = Some(Object::new("path", ancestor.as_str()));
                 let cause = format!("{} is not there", told(ancestor.as_str()));
                 Err(Trouble { awaits, ..trouble(path, verb, cause) })
+            }
+        }
+    }
+
+    fn remove(&mut self, path: &RootPath, kind: Removable) -> Result<(), Trouble> {
+        let intent = match kind {
+            Removable::Directory => Intent::See,
+            Removable::File | Removable::Symlink => Intent::Change,
+        };
+        match self.root.reach(path, intent, "remove")? {
+            Reached::Missing(_) => Ok(()),
+            Reached::Parent(spot) => {
+                change::remove(&spot, kind).map_err(|cause| trouble(path, "remove", cause))
             }
         }
     }
