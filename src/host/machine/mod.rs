@@ -47,6 +47,9 @@ use crate::resource::{
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
 const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
 
+/// The largest file of systemd's that is fetched, in bytes: its text must be looked at.
+const LARGEST_UNIT: u64 = 1 << 20;
+
 /// The machine under one root.
 #[derive(Debug)]
 pub struct Machine {
@@ -122,7 +125,11 @@ impl Machine {
         };
         let spot = self.spot(place.path, intent, "make")?;
         let Machine { reader, fetcher, .. } = self;
-        place::stage(spot, place, Filling { reader, fetcher, limit })
+        let staged = place::stage(spot, place, Filling { reader, fetcher, limit })?;
+        if matches!(place.make, Make::Fetched { .. }) {
+            self.judge_fetched(&staged)?;
+        }
+        Ok(staged)
     }
 
     /// Makes a group durable: called when it has been staged, its contents; when it has been
@@ -224,6 +231,19 @@ impl Machine {
                 Err(Trouble { awaits, ..trouble(path, verb, cause) })
             }
         }
+    }
+
+    /// What was fetched is refused where it would have been had the declaration held it.
+    fn judge_fetched(&mut self, staged: &Staged) -> Result<(), Trouble> {
+        let (path, Some(name)) = (&staged.path, &staged.temporary) else { return Ok(()) };
+        if !staged.spot.is_unit_file(path) {
+            return Ok(());
+        }
+        let fetched = Spot { name: name.clone(), dir: staged.spot.dir.clone() };
+        let text = self.reader.whole(&fetched, LARGEST_UNIT);
+        let text =
+            text.map_err(|error| trouble(path, "read what was fetched for", words(&error)))?;
+        self.root.reach(path, Intent::Text(&text), "make").map(drop)
     }
 
     fn remove(&mut self, path: &RootPath, kind: Removable) -> Result<(), Trouble> {

@@ -59,6 +59,19 @@ pub(super) struct Spot {
     pub name: CString,
 }
 
+impl Spot {
+    /// Where it is inside the root, links resolved.
+    fn real(&self) -> String {
+        let parent = String::from_utf8_lossy(&self.dir.path);
+        format!("{parent}/{}", self.name.to_string_lossy())
+    }
+
+    /// It is, or `path` says it is, part of a unit of systemd's.
+    pub fn is_unit_file(&self, path: &RootPath) -> bool {
+        Own::is_unit_file(path.as_str()) || Own::is_unit_file(&self.real())
+    }
+}
+
 /// What a walk is for, as far as the host's own places are concerned.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Intent<'a> {
