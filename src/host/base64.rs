@@ -18,7 +18,7 @@ pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
             bits |= sextet(*byte).ok_or(group * 4 + at)? << (18 - 6 * at);
         }
         let whole = quad.len() * 6 / 8;
-        if bits << (8 + 8 * whole) != 0 {
+        if bits & (0xff_ffff >> (8 * whole)) != 0 {
             return Err(group * 4 + quad.len() - 1);
         }
         bytes.extend_from_slice(&bits.to_be_bytes()[1..=whole]);

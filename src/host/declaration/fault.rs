@@ -55,10 +55,15 @@ impl Faults {
 
     /// Adds a fault; `order` is one more than the resource's position, or [`Faults::DOCUMENT`].
     pub fn push(&mut self, order: u32, fault: Fault) {
-        if self.list.len() < Faults::LISTED {
-            self.list.push((order, fault));
-        } else {
+        if self.is_full() {
             self.more += 1;
+            // What is wrong with the whole explains more than one more resource.
+            match self.list.last_mut() {
+                Some(last) if order == Faults::DOCUMENT => *last = (order, fault),
+                _ => {}
+            }
+        } else {
+            self.list.push((order, fault));
         }
     }
 

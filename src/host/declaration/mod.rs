@@ -10,7 +10,12 @@ mod near;
 mod one;
 pub mod own;
 mod read;
+pub mod schema;
+pub mod stored;
 mod whole;
+
+#[cfg(test)]
+mod tests;
 
 pub use fault::Fault;
 pub use own::Own;

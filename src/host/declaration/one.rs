@@ -71,6 +71,13 @@ impl<'a> Judging<'_, 'a> {
             (kind.rules)(&fields, &mut Rules { checker: &mut checker, own, whole, position });
         }
         let refers = refer(&mut checker, self.whole);
+        if let Some(kind) = kind.filter(|kind| kind.build.is_none()) {
+            if checker.faults.count() == faults_before {
+                let wrong = format!("type {:?} is not supported by this host yet", kind.name);
+                let mend = "leave it out, or upgrade the host to one that applies it";
+                checker.wrong(&At::field("type"), wrong, mend);
+            }
+        }
         let Checker { faults, id, .. } = checker;
         let declared = match (kind.and_then(|kind| Some((kind, kind.build?))), id) {
             (Some((kind, build)), Some(id)) if faults.count() == faults_before => {
@@ -95,7 +102,7 @@ fn good_id(id: &str) -> bool {
     id.len() <= form::ID.max && (form::ID.holds)(id)
 }
 
-/// The type must be known, allowed here and supported.
+/// The type must be known, and allowed here.
 fn check_type(
     checker: &mut Checker<'_, '_>,
     trust: Trust,
@@ -110,11 +117,7 @@ fn check_type(
     };
     if kind.carrier == Carrier::Bundle && trust == Trust::Untrusted {
         let wrong = format!("only a bundle may carry an {}", kind.name);
-        return checker.wrong(&at, wrong, "apply it with --bundle, or leave it out");
-    }
-    if kind.build.is_none() {
-        let wrong = format!("type {:?} is not supported by this host yet", kind.name);
-        checker.wrong(&at, wrong, "leave it out, or upgrade the host to one that applies it");
+        checker.wrong(&at, wrong, "apply it with --bundle, or leave it out");
     }
 }
 

@@ -197,7 +197,6 @@ impl<'de> Reader<'de, '_> {
     /// Reads the next resource.
     fn resource(&mut self, raw: &'de str) {
         let position = self.count;
-        self.reading = Some(position);
         self.count += 1;
         let spare = std::mem::take(&mut self.spare.entries);
         let place = || place(position, None);
@@ -299,7 +298,9 @@ impl<'de> Visitor<'de> for Resources<'_, 'de, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut source: A) -> Result<(), A::Error> {
-        while let Some(raw) = source.next_element::<&RawValue>()? {
+        loop {
+            self.0.reading = Some(self.0.count);
+            let Some(raw) = source.next_element::<&RawValue>()? else { break };
             if self.0.count == MAX_RESOURCES {
                 let wrong = format!("has more than {MAX_RESOURCES} elements");
                 self.0.wrong("resources", wrong, String::new());

@@ -4,7 +4,7 @@
 //! declaration itself makes.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::hash_map::{Entry, HashMap};
 
 use super::check::Reference;
 use super::fault::{quoted, Fault, Faults};
@@ -49,10 +49,13 @@ impl<'a> Whole<'a> {
     pub fn enter(&mut self, position: u32, id: Option<Cow<'a, str>>, kind: Option<&Kind>) -> bool {
         let at = kind.and_then(|kind| KINDS.iter().position(|known| std::ptr::eq(*known, kind)));
         self.kinds.push(at.map_or(UNKNOWN, |at| at as u8));
-        match id {
-            Some(id) if self.ids.contains_key(&id) => false,
-            Some(id) => self.ids.insert(id, position).is_none(),
+        match id.map(|id| self.ids.entry(id)) {
             None => true,
+            Some(Entry::Occupied(_)) => false,
+            Some(Entry::Vacant(free)) => {
+                free.insert(position);
+                true
+            }
         }
     }
 
@@ -82,11 +85,13 @@ impl<'a> Whole<'a> {
         space: &'static str,
         name: Cow<'a, str>,
     ) -> Result<(), (u32, Cow<'a, str>)> {
-        let claims = self.claims.entry(space).or_default();
-        match claims.get(&name) {
-            Some(by) if *by != position => Err((*by, name)),
-            _ => {
-                claims.insert(name, position);
+        match self.claims.entry(space).or_default().entry(name) {
+            Entry::Occupied(taken) if *taken.get() != position => {
+                Err((*taken.get(), taken.key().clone()))
+            }
+            Entry::Occupied(_) => Ok(()),
+            Entry::Vacant(free) => {
+                free.insert(position);
                 Ok(())
             }
         }
@@ -146,6 +151,12 @@ impl<'a> Whole<'a> {
             .chain(reaches)
             .filter_map(|(at, field, path)| Some((at, field, self.lead(path, &units)?)))
             .collect();
+        met.extend(units.iter().filter_map(|(link, target)| {
+            let path = RootPath::parse(link).ok()?;
+            let seen = own.refuses_link(&path, self.links.get(*link)?).is_some();
+            let found = !seen && own.refuses_link(&path, target).is_some();
+            found.then_some((*claimed.get(*link)?, "target", target.clone()))
+        }));
         met.sort();
         let mut found: HashMap<String, u32> = HashMap::new();
         for (at, field, behind) in met {
@@ -190,7 +201,7 @@ impl<'a> Whole<'a> {
         const HOPS: usize = 40;
         let meets = |(at, _)| at > 0 && self.links.contains_key(&path[..at]);
         let met = path.match_indices('/').any(meets);
-        if !met && !(last == Last::Followed && self.links.contains_key(path)) {
+        if !(met || last == Last::Followed && self.links.contains_key(path)) {
             return None;
         }
         let mut names: Vec<String> = path.rsplit('/').map(str::to_owned).collect();

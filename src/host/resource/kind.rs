@@ -28,8 +28,11 @@ pub struct Kind {
     pub rules: for<'f, 'a> fn(&'f Fields<'a>, &mut dyn Judge<'a>),
     /// Makes the resource of this id from fields in which no fault was found; `None` where this
     /// host knows the type and cannot apply it yet.
-    pub build: Option<fn(&str, &mut Fields<'_>) -> Box<dyn Resource>>,
+    pub build: Option<Build>,
 }
+
+/// Makes a resource of an id and its fields.
+pub type Build = fn(&str, &mut Fields<'_>) -> Box<dyn Resource>;
 
 /// Who may declare a type.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -192,7 +195,17 @@ pub static KINDS: &[&Kind] = &[
     &super::directory::KIND,
     &super::file::KIND,
     &super::symlink::KIND,
+    &super::package::KIND,
+    &super::group::KIND,
+    &super::user::KIND,
+    &super::service::KIND,
+    &super::container::KIND,
+    &super::container_network::KIND,
     &super::sysctl::KIND,
+    &super::packet_filter::KIND,
+    &super::overlay::KIND,
+    &super::peer::KIND,
+    &super::dataset::KIND,
     &super::action::KIND,
 ];
 

@@ -6,14 +6,25 @@
 
 pub mod access;
 pub mod action;
+pub mod container;
+pub mod container_network;
+pub mod dataset;
 pub mod directory;
 pub mod fields;
 pub mod file;
 pub mod form;
+pub mod group;
 pub mod kind;
+pub mod net;
+pub mod overlay;
+pub mod package;
+pub mod packet_filter;
 pub mod path;
+pub mod peer;
+pub mod service;
 pub mod symlink;
 pub mod sysctl;
+pub mod user;
 
 // Temporary, on this branch alone: replaced at merge by each type's own `impl Resource`.
 mod stub;

@@ -1,0 +1,151 @@
+//! The form in which a declaration stands in the journal, and the way back. Pure.
+//!
+//! One line, fields in their table's order, and in place of every secret value a reference to
+//! where the value is kept. What keeps the values is the caller's: `keep` takes one and names it,
+//! always by the same name; `resolve` gives it back.
+
+use super::check::{reference, SECRET};
+use super::fault::Fault;
+use super::json::{comma, write_scalar, Json};
+use super::own::Own;
+use super::{declaration, Declaration, Trust, VERSION};
+use crate::resource::kind::{self, Field, Secrecy, Shape, COMMON};
+
+/// Keeps a secret value and returns its reference.
+pub type Keep<'k> = dyn FnMut(&[u8]) -> String + 'k;
+
+/// The resource at `index` as the journal has it: compact JSON on one line.
+pub fn journal_form(declaration: &Declaration, index: usize, keep: &mut Keep<'_>) -> String {
+    resource(declaration, index, keep, COMMON)
+}
+
+/// The resource at `index` without what does not change the thing itself: its id and its timeout.
+/// Equal for two resources that declare the same, however their text is laid out.
+pub fn form(declaration: &Declaration, index: usize, keep: &mut Keep<'_>) -> String {
+    let kind = COMMON.iter().position(|field| field.name == "type").expect("every type has it");
+    resource(declaration, index, keep, &COMMON[kind..=kind])
+}
+
+/// The whole declaration as the journal has it, on one line, handed to `sink` in pieces of about
+/// a resource.
+pub fn journal_text(declaration: &Declaration, keep: &mut Keep<'_>, sink: &mut dyn FnMut(&[u8])) {
+    let mut piece = format!("{{\"version\":{VERSION}");
+    if let Some(node) = &declaration.node {
+        piece.push_str(",\"node\":");
+        write_scalar(&**node, &mut piece);
+    }
+    if let Some(serial) = declaration.serial {
+        piece.push_str(",\"serial\":");
+        write_scalar(&serial, &mut piece);
+    }
+    piece.push_str(",\"resources\":[");
+    for index in 0..declaration.resources.len() {
+        comma(index, &mut piece);
+        sink(piece.as_bytes());
+        piece = journal_form(declaration, index, keep);
+    }
+    sink(piece.as_bytes());
+    sink(b"]}");
+}
+
+/// Reads what [`journal_text`] wrote, its secret values put back by `resolve`, by the same rules as
+/// any declaration. Its `sha256` is that of `text`, not of the bytes that were accepted: those are
+/// the record's to know.
+///
+/// # Errors
+/// As [`super::parse`], and a fault for each value that `resolve` does not have.
+pub fn parse_stored<'r>(
+    text: Vec<u8>,
+    trust: Trust,
+    own: &'r Own,
+    resolve: &'r mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> Result<Declaration, Vec<Fault>> {
+    declaration(text, trust, own, Some(resolve))
+}
+
+fn resource(
+    declaration: &Declaration,
+    index: usize,
+    keep: &mut Keep<'_>,
+    common: &'static [Field],
+) -> String {
+    let span = &declaration.resources[index].span;
+    let text = &declaration.text[span.start as usize..span.end as usize];
+    let text = std::str::from_utf8(text).expect("the parser saw that it is UTF-8");
+    let json = Json::parse(text, Vec::new()).expect("the parser read it before");
+    let kind = match json.get("type") {
+        Some(Json::Text(name)) => kind::find(name),
+        _ => None,
+    };
+    let kind = kind.expect("the parser saw its type");
+    let marked = json.get("secret") == Some(&Json::Bool(true));
+    let mut writer = Writer { out: String::with_capacity(text.len()), marked, keep };
+    writer.object(&json, common.iter().chain(kind.fields));
+    writer.out
+}
+
+struct Writer<'w, 'k> {
+    out: String,
+    /// The resource marks its values as secret.
+    marked: bool,
+    keep: &'w mut Keep<'k>,
+}
+
+impl Writer<'_, '_> {
+    fn object(&mut self, json: &Json<'_>, table: impl Iterator<Item = &'static Field>) {
+        self.out.push('{');
+        let present = table.filter_map(|field| Some((field, json.get(field.name)?)));
+        for (at, (field, value)) in present.enumerate() {
+            comma(at, &mut self.out);
+            write_scalar(field.name, &mut self.out);
+            self.out.push(':');
+            self.value(&field.shape, field.secrecy, value);
+        }
+        self.out.push('}');
+    }
+
+    fn value(&mut self, shape: &'static Shape, secrecy: Secrecy, json: &Json<'_>) {
+        let kept = match secrecy {
+            Secrecy::Open => false,
+            Secrecy::Always => true,
+            Secrecy::WhenMarked => self.marked,
+        };
+        match (shape, json) {
+            (Shape::Object(table), Json::Object(_)) => self.object(json, table.iter()),
+            (Shape::List(of, ..), Json::List(items)) => {
+                self.out.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    comma(at, &mut self.out);
+                    self.value(of, secrecy, item);
+                }
+                self.out.push(']');
+            }
+            (Shape::Map(_, of, _), Json::Object(entries)) => {
+                self.out.push('{');
+                for (at, (key, value)) in entries.iter().enumerate() {
+                    comma(at, &mut self.out);
+                    write_scalar(key, &mut self.out);
+                    self.out.push(':');
+                    self.value(of, secrecy, value);
+                }
+                self.out.push('}');
+            }
+            (_, Json::Text(secret)) if kept => {
+                let name = (self.keep)(secret.as_bytes());
+                self.reference(&name);
+            }
+            (_, json) => match reference(json).filter(|_| kept) {
+                Some(name) => self.reference(name),
+                None => json.write(&mut self.out),
+            },
+        }
+    }
+
+    fn reference(&mut self, name: &str) {
+        self.out.push('{');
+        write_scalar(SECRET, &mut self.out);
+        self.out.push(':');
+        write_scalar(name, &mut self.out);
+        self.out.push('}');
+    }
+}

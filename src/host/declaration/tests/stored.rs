@@ -1,0 +1,171 @@
+//! The journal's form and the way back.
+
+use std::collections::HashMap;
+
+use super::{document, lines, read, read_trusted, Own};
+use crate::declaration::stored::{form, journal_form, journal_text, parse_stored};
+use crate::declaration::{Declaration, Trust};
+use crate::digest::{hex, keyed};
+use crate::resource::file::{Body, File};
+
+const CANARY: &str = "CANARY-7e1f";
+
+/// A stand-in for the store's secrets.
+#[derive(Default)]
+struct Secrets(HashMap<String, Vec<u8>>);
+
+impl Secrets {
+    fn keep(&mut self, value: &[u8]) -> String {
+        let name = hex(&keyed(&[7; 32], value));
+        self.0.insert(name.clone(), value.to_vec());
+        name
+    }
+
+    fn text(&mut self, declaration: &Declaration) -> String {
+        let mut text = Vec::new();
+        let mut pieces = 0;
+        journal_text(declaration, &mut |value| self.keep(value), &mut |piece| {
+            pieces += 1;
+            text.extend_from_slice(piece);
+        });
+        assert!(pieces > declaration.resources.len());
+        String::from_utf8(text).unwrap()
+    }
+}
+
+fn with_secrets() -> String {
+    let list = format!(
+        r#"{{"type":"file" , "content":"{CANARY}\n\"", "id":"s","path":"/srv/s","secret":true}},
+           {{"id":"b","type":"file","secret":true,"path":"/srv/b","content_base64":"Q0FOQVJZ"}},
+           {{"id":"o","type":"file","path":"/srv/o","content":"open \u00e9","secret":false}},
+           {{"id":"k","type":"sysctl","key":"kernel.panic","value":7,"timeout_s":3}}"#
+    );
+    document(&list).replacen('{', "{\"node\":\"web-1\",\"serial\":42,", 1)
+}
+
+#[test]
+fn the_journal_has_no_secret_and_gives_equal_resources_back() {
+    // R-30
+    let declaration = read(&with_secrets()).unwrap();
+    let mut secrets = Secrets::default();
+    let text = secrets.text(&declaration);
+    assert!(!text.contains(CANARY) && !text.contains("Q0FOQVJZ") && !text.contains('\n'), "{text}");
+    assert!(text.contains("open é"), "{text}");
+    assert_eq!(secrets.0.len(), 2);
+
+    let mut resolve = |name: &str| secrets.0.get(name).cloned();
+    let back =
+        parse_stored(text.clone().into_bytes(), Trust::Untrusted, &Own::default(), &mut resolve)
+            .unwrap();
+    assert_eq!(
+        format!("{:?}", back.resources.iter().map(|it| &it.resource).collect::<Vec<_>>()),
+        format!("{:?}", declaration.resources.iter().map(|it| &it.resource).collect::<Vec<_>>())
+    );
+    assert_eq!((back.node.clone(), back.serial), (declaration.node.clone(), declaration.serial));
+    for (one, other) in back.resources.iter().zip(&declaration.resources) {
+        assert_eq!((&one.id, one.timeout), (&other.id, other.timeout));
+        assert_eq!(one.resource.object(), other.resource.object());
+    }
+    // And the journal's form of what came from the journal is the same again.
+    let mut again = Secrets::default();
+    assert_eq!(again.text(&back), text);
+    assert!(again.0.is_empty());
+}
+
+#[test]
+fn the_values_put_back_are_the_values_taken_out() {
+    let declaration = read(&with_secrets()).unwrap();
+    let mut secrets = Secrets::default();
+    let text = secrets.text(&declaration);
+    let mut given = Vec::new();
+    let mut resolve = |name: &str| {
+        let value = secrets.0.get(name).cloned();
+        given.extend(value.clone());
+        value
+    };
+    parse_stored(text.into_bytes(), Trust::Untrusted, &Own::default(), &mut resolve).unwrap();
+    assert_eq!(given, [format!("{CANARY}\n\"").into_bytes(), b"Q0FOQVJZ".to_vec()]);
+}
+
+#[test]
+fn a_secret_that_the_store_lost_is_a_fault() {
+    let declaration = read(&with_secrets()).unwrap();
+    let text = Secrets::default().text(&declaration);
+    let lost = parse_stored(text.into_bytes(), Trust::Untrusted, &Own::default(), &mut |_| None);
+    let faults = lost.unwrap_err();
+    assert_eq!(faults.len(), 2, "{}", lines(&faults));
+    assert!(faults[0].wrong.contains("is not in the store"), "{}", lines(&faults));
+}
+
+#[test]
+fn a_form_does_not_know_the_name_the_limit_or_the_layout() {
+    let one = r#"{"id":"a","type":"file","path":"/srv/a","content":"x","mode":"0600"}"#;
+    let other = r#"{ "timeout_s":9, "mode":"06\u00300", "content":"x", "path":"/srv/a",
+                     "type":"file", "id":"other" }"#;
+    let third = r#"{"id":"a","type":"file","path":"/srv/a","content":"y","mode":"0600"}"#;
+    let form = |resource: &str| {
+        form(&read(&document(resource)).unwrap(), 0, &mut |_| unreachable!("nothing is secret"))
+    };
+    assert_eq!(form(one), r#"{"type":"file","path":"/srv/a","content":"x","mode":"0600"}"#);
+    assert_eq!(form(one), form(other));
+    assert_ne!(form(one), form(third));
+}
+
+#[test]
+fn trust_is_the_same_on_the_way_back() {
+    // R-11
+    let (_, action) = super::good::examples().pop().unwrap();
+    let declaration = read_trusted(&document(&action)).unwrap();
+    let text = Secrets::default().text(&declaration).into_bytes();
+    let back = |trust| parse_stored(text.clone(), trust, &Own::default(), &mut |_| None);
+    assert_eq!(back(Trust::Bundle).unwrap().resources.len(), 1);
+    assert_eq!(back(Trust::Untrusted).unwrap_err()[0].wrong, "only a bundle may carry an action");
+}
+
+#[test]
+fn one_resource_is_written_as_it_stands_in_the_whole() {
+    let declaration = read(&with_secrets()).unwrap();
+    let mut secrets = Secrets::default();
+    let whole = secrets.text(&declaration);
+    for index in 0..declaration.resources.len() {
+        let one = journal_form(&declaration, index, &mut |value| secrets.keep(value));
+        assert!(whole.contains(&one), "{one}");
+    }
+}
+
+#[test]
+fn no_secret_is_ever_shown() {
+    // R-30
+    let declaration = read(&with_secrets()).unwrap();
+    let shown = format!("{declaration:?}");
+    assert!(!shown.contains(CANARY) && !shown.contains("67, 65, 78"), "{shown}");
+    let bundle = super::Bundle::vouched(CANARY.into());
+    assert!(!format!("{bundle:?}").contains(CANARY));
+    let bytes = Body::Bytes(CANARY.as_bytes().into());
+    assert!(!format!("{bytes:?}").contains("67"));
+    // Faults beside a secret, and in one.
+    for wrong in [
+        format!(r#"{{"id":"a","type":"file","path":"x","secret":true,"content":"{CANARY}"}}"#),
+        format!(r#"{{"id":"a","type":"file","path":"/x","secret":true,"content":["{CANARY}"]}}"#),
+        format!(
+            r#"{{"id":"a","type":"file","path":"/x","secret":true,"content_base64":"{CANARY}"}}"#
+        ),
+        format!(
+            r#"{{"id":"a","type":"container","name":"c","secret_env":{{"P":"{CANARY}\u0000"}}}}"#
+        ),
+        format!(r#"{{"id":"a","type":"peer","overlay":"w","preshared_key":"{CANARY}"}}"#),
+        format!(r#"{{"id":"a","type":"file","path":"/x","content":"{CANARY}""#),
+    ] {
+        let faults = read(&document(&wrong)).unwrap_err();
+        assert!(!lines(&faults).contains(CANARY), "{}", lines(&faults));
+        assert!(!format!("{faults:?}").contains(CANARY));
+    }
+}
+
+#[test]
+fn a_file_is_told_by_its_size_alone() {
+    let path = crate::resource::RootPath::parse("/x").unwrap();
+    let body = Body::Bytes(b"abc"[..].into());
+    let file = File { path, body, access: Default::default(), secret: true };
+    assert!(format!("{file:?}").contains("3 bytes"));
+}
