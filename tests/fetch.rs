@@ -64,12 +64,22 @@ impl Scratch {
 
     /// Replaces `/f` by what `url` serves, which must be `expected`.
     fn fetch(&self, url: &str, expected: &str, limit: Duration) -> Result<(), Trouble> {
+        self.fetch_to("/f", url, expected, limit)
+    }
+
+    fn fetch_to(
+        &self,
+        path: &str,
+        url: &str,
+        expected: &str,
+        limit: Duration,
+    ) -> Result<(), Trouble> {
         let mut machine = Machine::open(&self.0, Own::default()).unwrap();
         machine.fetch_by(PathBuf::from(HOST), LARGEST);
-        let (path, sha256) = (RootPath::parse("/f").unwrap(), sha256(expected.as_bytes()));
+        let (path, sha256) = (RootPath::parse(path).unwrap(), sha256(expected.as_bytes()));
         let make = Make::Fetched { url, sha256: &sha256 };
         let (uid, gid) = ids(&self.0);
-        let place = Place { path: &path, make, mode: 0o644, uid, gid, over: true };
+        let place = Place { path: &path, make, mode: 0o644, uid, gid, over: path.name() == "f" };
         machine.take(&Step::Place(place), limit)
     }
 
@@ -159,6 +169,23 @@ fn redirects_are_followed_but_not_for_ever() {
     scratch.refuse(&format!("{url}/6"), LIMIT, "too many redirects");
     scratch.fetch(&format!("{url}/5"), "expected", LIMIT).unwrap();
     assert_eq!(scratch.holds(), "expected");
+}
+
+#[test]
+fn a_fetched_unit_that_takes_the_hosts_name_is_refused() {
+    //
+    let alias = "[Install]\nAlias=nox-mesh-host.service\n";
+    let url = serve(|_, stream| whole(stream, "[Install]\nAlias=nox-mesh-host.service\n"));
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.0.join("etc/systemd/system")).unwrap();
+    std::os::unix::fs::symlink("etc/systemd/system", scratch.0.join("units")).unwrap();
+    for at in ["/etc/systemd/system/web.service", "/units/web.service"] {
+        let trouble = scratch.fetch_to(at, &url, alias, LIMIT).unwrap_err();
+        assert!(trouble.touches_host && trouble.cause.contains("own unit"), "{trouble:?}");
+    }
+    let units = scratch.0.join("etc/systemd/system");
+    assert_eq!(std::fs::read_dir(units).unwrap().count(), 0);
+    scratch.fetch_to("/web.service", &url, alias, LIMIT).unwrap();
 }
 
 #[test]

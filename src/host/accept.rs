@@ -5,12 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::declaration::{self, Declaration, Fault, Own};
-use crate::error::{Error, Stage};
+use crate::declaration::{self, Declaration, Fault, Own, Stored};
+use crate::error::Error;
 use crate::machine::Machine;
 use crate::plan::{self, Claims, Fate};
-use crate::resource::Question;
-use crate::store::{Hex, Kind, Paused, Record, Secrets, Source, State, Store, Stored, When};
+use crate::store::{Hex, Kind, Paused, Record, Secrets, Source, State, Store, When};
 
 /// Whether `source` may declare this now: not below the serial that it declared before, not other
 /// words under the same serial, and, unless `claims` says so, nothing that another source owns.
@@ -30,7 +29,7 @@ pub fn may(
     for (position, declared) in declaration.resources.iter().enumerate() {
         if let Some(Fate::Conflict(owner)) = fates.get(&position) {
             faults.push(Fault {
-                place: declaration::place(position, &declared.id),
+                place: format!("resources[{position}] {:?}", declared.id),
                 field: String::new(),
                 wrong: format!("{} is owned by {owner}", declared.resource.object()),
                 mend: "apply with --take to take it over, for good".into(),
@@ -66,10 +65,9 @@ fn stale(source: Source, declaration: &Declaration, state: &State) -> Option<Fau
 pub fn guard(machine: &mut Machine, declaration: &Declaration, what: &str) -> Result<(), Error> {
     let mut faults = Vec::new();
     for (position, declared) in declaration.resources.iter().enumerate() {
-        let Question::Path { path, .. } = declared.resource.question() else { continue };
-        if let Err(trouble) = machine.guard(path) {
+        if let Err(trouble) = machine.guard(&declared.resource.question()) {
             faults.push(Fault {
-                place: declaration::place(position, &declared.id),
+                place: format!("resources[{position}] {:?}", declared.id),
                 field: "path".into(),
                 wrong: trouble.to_string(),
                 mend: "leave what is the host's own to its installation".into(),
@@ -105,7 +103,7 @@ pub fn accept(
         }
     };
     let mut text = Vec::new();
-    declaration::journal_form(declaration, &mut keep, &mut |piece| text.extend_from_slice(piece));
+    declaration::journal_text(declaration, &mut keep, &mut |piece| text.extend_from_slice(piece));
     if let Some(error) = failed {
         return Err(error);
     }

@@ -175,8 +175,8 @@ fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
     let mut declared = Vec::new();
     for source in Source::ALL {
         let Some(accepted) = store.state().accepted(source) else { continue };
-        let text = accepted.text;
-        let mut declaration = accept::stored(store.text(&text)?, Some(&secrets), &place.own)?;
+        let words = accepted.words;
+        let mut declaration = accept::stored(store.words(words)?, Some(&secrets), &place.own)?;
         // The store keeps it without its secrets, and so in other bytes than it came in.
         declaration.sha256 = accepted_sha256(&store, source);
         declared.push((source, declaration));

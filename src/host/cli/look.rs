@@ -14,7 +14,7 @@ use crate::store::{self, Entry, Reading, Source, State, Tail};
 use crate::when::When;
 
 /// How many records `journal` shows where nobody says.
-const LAST: usize = 20;
+const LAST: u64 = 20;
 
 /// How often a followed journal is looked at.
 const EVERY: Duration = Duration::from_millis(500);
@@ -77,19 +77,12 @@ pub(super) fn journal(it: &Invocation, state: &Path) -> Result<u8, Error> {
     if it.verify {
         return verify(it, state);
     }
-    let mut last = std::collections::VecDeque::new();
-    let most = it.count.unwrap_or(LAST);
-    let mut tail = Tail::of(state);
+    let mut tail = Tail::of(state, it.count.unwrap_or(LAST))?;
+    let mut lines = Vec::new();
     tail.read(&mut |entry| {
-        if last.len() == most {
-            last.pop_front();
-        }
-        if most > 0 {
-            last.push_back(shown(it, entry));
-        }
+        lines.push(shown(it, entry));
         Ok(())
     })?;
-    let lines = last.make_contiguous();
     if it.json && !it.follow {
         let shape = format!("{{\"schema\":\"journal/1\",\"records\":[{}]}}\n", lines.join(","));
         return print(&shape).map(|()| 0);

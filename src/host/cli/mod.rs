@@ -39,7 +39,7 @@ pub(crate) struct Invocation {
     pub exit_code: bool,
     pub follow: bool,
     pub verify: bool,
-    pub count: Option<usize>,
+    pub count: Option<u64>,
     pub reason: Option<String>,
     pub pause_for: Option<Duration>,
     pub discard_state: bool,

@@ -141,7 +141,8 @@ impl Own {
             || UNIT_DIRECTORIES.iter().any(|dir| above(dir))
     }
 
-    fn places(&self) -> impl Iterator<Item = (&str, &'static str)> {
+    /// The host's own places, each with what it is; the machine looks what links make of them.
+    pub fn places(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let used = [(&self.state, STATE), (&self.binary, BINARY), (&self.config, CONFIG)];
         let used =
             used.into_iter().filter_map(|(path, what)| Some((path.as_ref()?.as_str(), what)));

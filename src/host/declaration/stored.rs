@@ -8,7 +8,7 @@ use super::check::{reference, SECRET};
 use super::fault::Fault;
 use super::json::{comma, write_scalar, Json};
 use super::own::Own;
-use super::{declaration, Declaration, Trust, VERSION};
+use super::{declaration, Bundle, Declaration, Trust, VERSION};
 use crate::resource::kind::{self, Field, Secrecy, Shape, COMMON};
 
 /// Keeps a secret value and returns its reference.
@@ -48,6 +48,25 @@ pub fn journal_text(declaration: &Declaration, keep: &mut Keep<'_>, sink: &mut d
     sink(b"]}");
 }
 
+/// A declaration from the store, and how far it is trusted.
+#[derive(Debug)]
+pub enum Stored {
+    /// It came from a file that only root can write.
+    Trusted(Bundle),
+    /// It came from anywhere else.
+    Untrusted(Vec<u8>),
+}
+
+impl Stored {
+    /// The bytes, however far they are trusted.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Stored::Trusted(bundle) => bundle.bytes(),
+            Stored::Untrusted(bytes) => bytes,
+        }
+    }
+}
+
 /// Reads what [`journal_text`] wrote, its secret values put back by `resolve`, by the same rules as
 /// any declaration. Its `sha256` is that of `text`, not of the bytes that were accepted: those are
 /// the record's to know.
@@ -55,12 +74,14 @@ pub fn journal_text(declaration: &Declaration, keep: &mut Keep<'_>, sink: &mut d
 /// # Errors
 /// As [`super::parse`], and a fault for each value that `resolve` does not have.
 pub fn parse_stored<'r>(
-    text: Vec<u8>,
-    trust: Trust,
+    stored: Stored,
     own: &'r Own,
     resolve: &'r mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> Result<Declaration, Vec<Fault>> {
-    declaration(text, trust, own, Some(resolve))
+    match stored {
+        Stored::Trusted(Bundle(text)) => declaration(text, Trust::Bundle, own, Some(resolve)),
+        Stored::Untrusted(text) => declaration(text, Trust::Untrusted, own, Some(resolve)),
+    }
 }
 
 fn resource(

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::child::{self, Call, How};
 use super::files::Reader;
-use super::root::{Reached, Root};
+use super::root::{Intent, Reached, Root};
 use super::sys::{self, Kind};
 use super::words::{quoted, words};
 use crate::resource::{Object, Principal, RootPath, Trouble};
@@ -124,7 +124,7 @@ impl Names {
 fn read(file: File, source: &mut Source) -> Result<Vec<u8>, Trouble> {
     let (_, path) = told(file);
     let path = RootPath::parse(path).expect("both are paths");
-    let Reached::Parent(spot) = source.root.reach(&path, "read")? else {
+    let Reached::Parent(spot) = source.root.reach(&path, Intent::See, "read")? else {
         return Ok(Vec::new());
     };
     let failed = |cause: String| Trouble::new(format!("read {path}"), cause);

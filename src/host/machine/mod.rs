@@ -35,18 +35,21 @@ use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
 use place::{Dirty, Filling};
-use root::{trouble, Reached, Root, Spot};
+use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
 use words::{quoted, words};
 
 use crate::declaration::Own;
 use crate::resource::{
-    Access, Answer, CheckAnswer, Command, Found, Holds, Object, PathAnswer, Question, RootPath,
-    Step, Trouble,
+    Access, Answer, CheckAnswer, Command, Found, Holds, Make, Object, PathAnswer, Place, Question,
+    Removable, RootPath, Step, Trouble,
 };
 
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
 const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
+
+/// The largest file of systemd's that is fetched, in bytes: its text must be looked at.
+const LARGEST_UNIT: u64 = 1 << 20;
 
 /// The machine under one root.
 #[derive(Debug)]
@@ -118,28 +121,14 @@ impl Machine {
     pub fn stage(&mut self, step: &Step, limit: Duration) -> Result<Staged, Trouble> {
         self.act();
         match *step {
-            Step::Place(ref place) => {
-                let spot = self.spot(place.path, "make")?;
-                let Machine { reader, fetcher, .. } = self;
-                place::stage(spot, place, Filling { reader, fetcher, limit })
-            }
+            Step::Place(ref place) => self.place(place, limit),
             Step::Access { path, mode, uid, gid } => {
-                let spot = self.spot(path, "set the access of")?;
+                let spot = self.spot(path, Intent::Change, "set the access of")?;
                 change::access(&spot, mode, uid, gid)
                     .map(|kind| Staged::done(spot, path, kind, Dirty::Itself))
                     .map_err(|cause| trouble(path, "set the access of", cause))
             }
-            Step::Remove { path, kind } => {
-                let spot = self.spot(path, "remove")?;
-                match change::remove(&spot, kind) {
-                    Ok(kind) => Ok(Staged::done(spot, path, kind, Dirty::Name)),
-                    Err(Unremoved::NotEmpty) => {
-                        let trouble = trouble(path, "remove", "it is not empty");
-                        Err(Trouble { not_empty: true, ..trouble })
-                    }
-                    Err(Unremoved::Because(cause)) => Err(trouble(path, "remove", cause)),
-                }
-            }
+            Step::Remove { path, kind } => self.remove(path, kind),
             Step::Sysctl { key, value } => {
                 self.forget();
                 let written =
@@ -170,25 +159,26 @@ impl Machine {
         sync::sync(group)
     }
 
-    /// Whether `path` leads, by the links that stand there now, to what is the host's own.
-    pub fn guard(&mut self, path: &RootPath) -> Result<(), Trouble> {
-        match self.root.reach(path, "touch") {
-            Err(trouble) if trouble.touches_host => Err(trouble),
-            _ => Ok(()),
-        }
-    }
-
     /// Puts what was staged in place of its target, in one visible instant.
     pub fn commit(&mut self, staged: &mut Staged) -> Result<(), Trouble> {
         self.forget();
         place::commit(staged)
     }
 
+    /// Whether what `question` asks about is, by the links that stand there now, the host's own.
+    pub fn guard(&mut self, question: &Question) -> Result<(), Trouble> {
+        let Question::Path { path, holds, access } = *question else { return Ok(()) };
+        match self.root.reach(path, intent(holds, access), "touch") {
+            Err(trouble) if trouble.touches_host => Err(trouble),
+            _ => Ok(()),
+        }
+    }
+
     /// Removes what an interrupted run staged for `path` and did not commit, if there is such a
     /// thing; says whether there was.
     pub fn sweep(&mut self, path: &RootPath) -> Result<bool, Trouble> {
         self.act();
-        let Reached::Parent(spot) = self.root.reach(path, "clean up beside")? else {
+        let Reached::Parent(spot) = self.root.reach(path, Intent::See, "clean up beside")? else {
             return Ok(false);
         };
         place::unlink_stray(&spot.dir, &place::temporary(path))
@@ -198,7 +188,9 @@ impl Machine {
     /// The contents of the regular file at `path`, for a person to compare; `None` where there is
     /// none of at most `cap` bytes that can be read.
     pub fn read_text(&mut self, path: &RootPath, cap: u64) -> Option<Vec<u8>> {
-        let Ok(Reached::Parent(spot)) = self.root.reach(path, "read") else { return None };
+        let Ok(Reached::Parent(spot)) = self.root.reach(path, Intent::See, "read") else {
+            return None;
+        };
         let stat = sys::stat_at(&spot.dir.fd, &spot.name).ok()?;
         if stat.kind != Kind::File || stat.size > cap {
             return None;
@@ -217,7 +209,7 @@ impl Machine {
             self.root.forget();
             self.looking = true;
         }
-        let found = match self.root.reach(path, "look at")? {
+        let found = match self.root.reach(path, intent(holds, access), "look at")? {
             Reached::Missing(ancestor) => Found::NoParent(ancestor),
             Reached::Parent(spot) => self
                 .reader
@@ -234,14 +226,63 @@ impl Machine {
     }
 
     /// The directory that holds `path`, which must be there, and its last name.
-    fn spot(&mut self, path: &RootPath, verb: &str) -> Result<Spot, Trouble> {
-        match self.root.reach(path, verb)? {
+    fn spot(&mut self, path: &RootPath, intent: Intent, verb: &str) -> Result<Spot, Trouble> {
+        match self.root.reach(path, intent, verb)? {
             Reached::Parent(spot) => Ok(spot),
             Reached::Missing(ancestor) => {
                 let awaits = Some(Object::new("path", ancestor.as_str()));
                 let cause = format!("{} is not there", told(ancestor.as_str()));
                 Err(Trouble { awaits, ..trouble(path, verb, cause) })
             }
+        }
+    }
+
+    fn place(&mut self, place: &Place, limit: Duration) -> Result<Staged, Trouble> {
+        let intent = match place.make {
+            Make::Directory => Intent::See,
+            Make::Bytes(bytes) => Intent::Text(bytes),
+            Make::Fetched { .. } => Intent::Change,
+            Make::Symlink(target) => Intent::Link(target),
+        };
+        let spot = self.spot(place.path, intent, "make")?;
+        let Machine { reader, fetcher, .. } = self;
+        let staged = place::stage(spot, place, Filling { reader, fetcher, limit })?;
+        if matches!(place.make, Make::Fetched { .. }) {
+            self.judge_fetched(&staged)?;
+        }
+        Ok(staged)
+    }
+
+    /// What was fetched is refused where it would have been had the declaration held it.
+    fn judge_fetched(&mut self, staged: &Staged) -> Result<(), Trouble> {
+        let Some(entry) = &staged.0 else { return Ok(()) };
+        let (path, Some(name)) = (&entry.path, &entry.temporary) else { return Ok(()) };
+        if !entry.spot.is_unit_file(path) {
+            return Ok(());
+        }
+        let fetched = Spot { name: name.clone(), dir: entry.spot.dir.clone() };
+        let text = self.reader.whole(&fetched, LARGEST_UNIT);
+        let text =
+            text.map_err(|error| trouble(path, "read what was fetched for", words(&error)))?;
+        self.root.reach(path, Intent::Text(&text), "make").map(drop)
+    }
+
+    fn remove(&mut self, path: &RootPath, kind: Removable) -> Result<Staged, Trouble> {
+        let intent = match kind {
+            Removable::Directory => Intent::See,
+            Removable::File | Removable::Symlink => Intent::Change,
+        };
+        let spot = match self.root.reach(path, intent, "remove")? {
+            Reached::Missing(_) => return Ok(Staged::nothing()),
+            Reached::Parent(spot) => spot,
+        };
+        match change::remove(&spot, kind) {
+            Ok(kind) => Ok(Staged::done(spot, path, kind, Dirty::Name)),
+            Err(Unremoved::NotEmpty) => {
+                let trouble = trouble(path, "remove", "it is not empty");
+                Err(Trouble { not_empty: true, ..trouble })
+            }
+            Err(Unremoved::Because(cause)) => Err(trouble(path, "remove", cause)),
         }
     }
 
@@ -288,6 +329,16 @@ impl Machine {
     fn forget(&mut self) {
         self.root.forget();
         self.accounts.forget();
+    }
+}
+
+/// What a question about a path is asked for.
+fn intent<'a>(holds: Option<Holds<'a>>, access: &Access) -> Intent<'a> {
+    match holds {
+        Some(Holds::Bytes(bytes)) => Intent::Text(bytes),
+        Some(Holds::Target(target)) => Intent::Link(target),
+        None if *access == Access::default() => Intent::See,
+        Some(Holds::Digest(_)) | None => Intent::Change,
     }
 }
 

@@ -6,6 +6,7 @@
 //! Directories are opened one name at a time, which every kernel can do; the chain of the last
 //! walk is kept, so that the files of one directory cost one walk.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -58,11 +59,39 @@ pub(super) struct Spot {
     pub name: CString,
 }
 
+impl Spot {
+    /// Where it is inside the root, links resolved.
+    fn real(&self) -> String {
+        let parent = String::from_utf8_lossy(&self.dir.path);
+        format!("{parent}/{}", self.name.to_string_lossy())
+    }
+
+    /// It is, or `path` says it is, part of a unit of systemd's.
+    pub fn is_unit_file(&self, path: &RootPath) -> bool {
+        Own::is_unit_file(path.as_str()) || Own::is_unit_file(&self.real())
+    }
+}
+
+/// What a walk is for, as far as the host's own places are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Intent<'a> {
+    /// To see what is there, or to have a directory there.
+    See,
+    /// To make, change or remove what is there.
+    Change,
+    /// To have a file with these contents there.
+    Text(&'a [u8]),
+    /// To have a link to this target there.
+    Link(&'a str),
+}
+
 /// The root and the chain of directories of the last walk.
 #[derive(Debug)]
 pub(super) struct Root {
     top: Rc<Dir>,
     own: Own,
+    /// Where the host's own places really are, where links on this machine put them elsewhere.
+    behind: Vec<(RootPath, &'static str)>,
     euid: u32,
     /// The parent that was walked to last, as it was declared.
     walked: String,
@@ -94,7 +123,22 @@ impl Root {
         let fd = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(root)?.into();
         let top = Rc::new(Dir { fd, path: Vec::new() });
         let (euid, _) = sys::effective_ids();
-        Ok(Root { top, own, euid, walked: String::new(), kept: Vec::new() })
+        let (behind, walked, kept) = (Vec::new(), String::new(), Vec::new());
+        let mut root = Root { top, own: Own::default(), behind, euid, walked, kept };
+        root.behind = own.places().filter_map(|(at, what)| Some((root.real(at)?, what))).collect();
+        root.own = own;
+        Ok(root)
+    }
+
+    /// Where `place` really is, or would be; `None` where that is where it says.
+    fn real(&mut self, place: &str) -> Option<RootPath> {
+        let (dir, stop) = self.walk(place);
+        let at = self.kept.last().map_or(0, |(end, _)| *end);
+        let real = match stop {
+            Some(Stop::Dangling { to, .. }) => to,
+            _ => [&dir.path, &place.as_bytes()[at..]].concat(),
+        };
+        RootPath::parse(&String::from_utf8_lossy(&real)).ok().filter(|real| real.as_str() != place)
     }
 
     /// The root's own directory.
@@ -108,7 +152,12 @@ impl Root {
     }
 
     /// Walks to the directory that holds `path`, for what `verb` says.
-    pub fn reach(&mut self, path: &RootPath, verb: &str) -> Result<Reached, Trouble> {
+    pub fn reach(
+        &mut self,
+        path: &RootPath,
+        intent: Intent,
+        verb: &str,
+    ) -> Result<Reached, Trouble> {
         let text = path.as_str();
         let parent = &text[..text.len() - path.name().len() - 1];
         let (dir, stop) = self.walk(parent);
@@ -123,8 +172,7 @@ impl Root {
             Some(stop) => Err(stop.trouble(path, verb)),
         };
         // Even where the way ends early: the host's own places are refused before they exist.
-        self.guard(path, &dir, rest, verb)?;
-        reached
+        self.guard(path, &dir, rest, intent).map_or(reached, |why| Err(refused(path, verb, why)))
     }
 
     /// The last directory on the way to `parent`, and why it is not the end of it.
@@ -250,21 +298,43 @@ impl Root {
         )))
     }
 
-    /// Refuses what is the host's own: the path as declared, and as the links on the way have it.
-    fn guard(&self, path: &RootPath, dir: &Dir, rest: &str, verb: &str) -> Result<(), Trouble> {
-        let text = path.as_str();
-        let straight = dir.path == text.as_bytes()[..text.len() - rest.len()];
-        let mut refused = refuses(&self.own, path);
-        if refused.is_none() && !straight {
-            let resolved = format!("{}{rest}", String::from_utf8_lossy(&dir.path));
-            refused = match RootPath::parse(&resolved) {
-                Ok(resolved) => refuses(&self.own, &resolved),
-                Err(why) => Some(format!("its place, links resolved, {why}")),
-            };
+    /// What of the host's own lies at `path`: as declared, and as the links on the way have it,
+    /// which lead to `rest` in `dir`.
+    fn guard(
+        &self,
+        path: &RootPath,
+        dir: &Dir,
+        rest: &str,
+        intent: Intent,
+    ) -> Option<Cow<'_, str>> {
+        if let Some(what) = self.refuses(path, intent) {
+            return Some(what.into());
         }
-        match refused {
-            None => Ok(()),
-            Some(why) => Err(Trouble { touches_host: true, ..trouble(path, verb, why) }),
+        if dir.path == path.as_str().as_bytes()[..path.as_str().len() - rest.len()] {
+            return None;
+        }
+        match RootPath::parse(&format!("{}{rest}", String::from_utf8_lossy(&dir.path))) {
+            Ok(resolved) => self.refuses(&resolved, intent).map(Cow::from),
+            Err(why) => Some(format!("a place which, links resolved, {why}").into()),
+        }
+    }
+
+    fn refuses(&self, path: &RootPath, intent: Intent) -> Option<&'static str> {
+        for (place, what) in &self.behind {
+            if path.is_within(place) {
+                return Some(what);
+            }
+            if place.is_within(path) && !matches!(intent, Intent::See) {
+                return Some("a directory above what is the host's own");
+            }
+        }
+        match intent {
+            Intent::See => self.own.refuses_directory(path),
+            Intent::Change => self.own.refuses(path),
+            Intent::Text(text) => {
+                self.own.refuses(path).or_else(|| self.own.refuses_text(path, text))
+            }
+            Intent::Link(target) => self.own.refuses_link(path, target),
         }
     }
 }
@@ -284,11 +354,9 @@ impl Stop {
     }
 }
 
-/// Why `path` may not be declared, where it is one of the host's own.
-fn refuses(own: &Own, path: &RootPath) -> Option<String> {
-    let own = [&own.state, &own.binary, &own.config];
-    let mut own = own.into_iter().flatten();
-    own.any(|own| path.is_within(own)).then(|| "it is the host's own".to_string())
+/// The refusal of `path`, which is `what` of the host's own.
+fn refused(path: &RootPath, verb: &str, what: Cow<str>) -> Trouble {
+    Trouble { touches_host: true, ..trouble(path, verb, format!("touches {what}")) }
 }
 
 /// A trouble with `path` while doing what `verb` says.

@@ -10,8 +10,8 @@ use crate::error::{Error, Stage};
 use crate::machine;
 use crate::report::{Outcome, Report};
 use crate::resource::{Object, RootPath, Standing, Trouble, Verdict};
+use crate::store::Words;
 use crate::store::{Counts, Covered, Hex, Kind, Made, Record, Secrets, Source, State, Store};
-use crate::store::{Text, When};
 
 /// The store, as a pass sees it.
 pub struct Ledger<'s> {
@@ -265,7 +265,7 @@ impl<'s> Ledger<'s> {
         own: &Own,
     ) -> Result<Held, Error> {
         let mut held = Held::default();
-        let mut known: Vec<Text> = Vec::new();
+        let mut known: Vec<Words> = Vec::new();
         for object in objects {
             let Some(text) = self.state().held(source, object.as_str()).copied() else { continue };
             let nth = match known.iter().position(|other| *other == text) {
@@ -284,9 +284,9 @@ impl<'s> Ledger<'s> {
     }
 
     /// A declaration, or a resource of one, as the store keeps it.
-    fn read(&mut self, text: &Text, own: &Own) -> Result<Declaration, Error> {
+    fn read(&mut self, words: &Words, own: &Own) -> Result<Declaration, Error> {
         let Book::Live(store) = &mut self.book else { unreachable!("a dry run holds nothing") };
-        let stored = store.text(text)?;
+        let stored = store.words(*words)?;
         accept::stored(stored, self.secrets, own)
     }
 

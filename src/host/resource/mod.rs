@@ -15,18 +15,18 @@ pub mod file;
 pub mod form;
 pub mod group;
 pub mod kind;
-pub mod parting;
 pub mod net;
 pub mod overlay;
 pub mod package;
 pub mod packet_filter;
+pub mod parting;
 pub mod path;
 pub mod peer;
 pub mod service;
 pub mod symlink;
 pub mod sysctl;
-pub mod wanted;
 pub mod user;
+pub mod wanted;
 
 use std::fmt;
 
@@ -113,7 +113,7 @@ pub enum Question<'a> {
     Path {
         /// Where.
         path: &'a RootPath,
-        /// For a regular file: does it hold this?
+        /// What should be there; of a regular file, whether it holds that is answered.
         holds: Option<Holds<'a>>,
         /// Names to be resolved along with it.
         access: &'a Access,
@@ -131,6 +131,8 @@ pub enum Holds<'a> {
     Bytes(&'a [u8]),
     /// Any bytes of this SHA-256.
     Digest(&'a crate::digest::Sha256),
+    /// Nothing, since it should be a symbolic link to this.
+    Target(&'a str),
 }
 
 impl fmt::Debug for Holds<'_> {
@@ -138,6 +140,7 @@ impl fmt::Debug for Holds<'_> {
         match self {
             Holds::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             Holds::Digest(digest) => f.write_str(&crate::digest::hex(*digest)),
+            Holds::Target(target) => write!(f, "a link to {target:?}"),
         }
     }
 }

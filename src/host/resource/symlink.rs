@@ -3,7 +3,9 @@
 use super::access::claim_path;
 use super::form::Text;
 use super::kind::{Carrier, Field, Kind, Shape, Touch, TIMEOUT_S};
-use super::{Access, Answer, Entry, Found, Make, Object, Place, Question, Resource, RootPath};
+use super::{
+    Access, Answer, Entry, Found, Holds, Make, Object, Place, Question, Resource, RootPath,
+};
 use super::{Standing, Step, Trouble, Verdict};
 
 /// A link's own owner is whoever makes it, and its mode means nothing.
@@ -28,7 +30,11 @@ impl Resource for Symlink {
     }
 
     fn question(&self) -> Question<'_> {
-        Question::Path { path: &self.path, holds: None, access: &UNMANAGED }
+        Question::Path {
+            path: &self.path,
+            holds: Some(Holds::Target(&self.target)),
+            access: &UNMANAGED,
+        }
     }
 
     fn judge(&self, answer: &Answer, _standing: Standing) -> Result<Verdict<'_>, Trouble> {

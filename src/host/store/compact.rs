@@ -16,11 +16,11 @@ use super::owned::{Owned, Slot};
 use super::reading::fold_file;
 use super::record::{Covered, Kind, Made, Record, Source, SCHEMA};
 use super::state::State;
-use crate::when::When;
 use super::writer::Store;
 use super::{files, stored, Stored, Stretch, JOURNAL, UNFINISHED};
 use crate::error::{Error, Stage};
 use crate::resource::Standing;
+use crate::when::When;
 
 /// Finds, in the words of a declaration, the resources that declare these objects: for each, where
 /// in the words it stands. Given by the caller, because reading a declaration is not the store's.

@@ -32,6 +32,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
+pub use crate::when::When;
 pub use append::Body;
 pub use compact::Extract;
 pub use journal::{Entry, Place, Torn};
@@ -45,34 +46,14 @@ pub use rescue::{discard, Discarded};
 pub use secrets::Secrets;
 pub use state::State;
 pub use tail::Tail;
-pub use crate::when::When;
 pub use writer::Store;
 
-use crate::declaration::Bundle;
+use crate::declaration::{Bundle, Stored};
 
 /// The journal's name in the state directory.
 pub const JOURNAL: &str = "journal.jsonl";
 /// What a new journal is called until it is whole.
 const UNFINISHED: &str = "journal.jsonl.new";
-
-/// A declaration from the store, and how far it is trusted.
-#[derive(Debug)]
-pub enum Stored {
-    /// It came from a file that only root can write.
-    Trusted(Bundle),
-    /// It came from anywhere else.
-    Untrusted(Vec<u8>),
-}
-
-impl Stored {
-    /// The bytes, however far they are trusted.
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Stored::Trusted(bundle) => bundle.bytes(),
-            Stored::Untrusted(bytes) => bytes,
-        }
-    }
-}
 
 fn stored(file: &File, words: Words) -> io::Result<Stored> {
     let mut bytes = read_place(file, words.place)?;

@@ -9,8 +9,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Hex, Text};
-use crate::when::When;
 use crate::error::Stage;
+use crate::when::When;
 
 /// The journal format that this host writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;

@@ -14,10 +14,10 @@ use super::files::{self, Access};
 use super::journal::{Position, Reader};
 use super::lock::{Lock, Name};
 use super::record::Source;
-use crate::when::When;
 use super::writer::make_anew;
 use super::{secrets, JOURNAL};
 use crate::error::{Error, Stage};
+use crate::when::When;
 
 /// More directories aside than this are someone's mistake.
 const MOST: u32 = 1000;

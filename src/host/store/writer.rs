@@ -14,9 +14,9 @@ use super::lock::{Lock, Name};
 use super::reading::{fold_file, refuse_remains, Folded};
 use super::record::{Kind, Record, SCHEMA};
 use super::state::State;
-use crate::when::When;
 use super::{read_place, stored, Stored, JOURNAL, UNFINISHED};
 use crate::error::{Error, Stage};
+use crate::when::When;
 
 /// The store, open for writing, its pass lock held.
 pub struct Store {

@@ -117,28 +117,67 @@ fn a_users_link_leads_only_to_what_is_the_users() {
     assert_eq!(scratch.names("/etc"), [""; 0]);
 }
 
+fn touches_host<T: std::fmt::Debug>(result: Result<T, Trouble>, what: &str) {
+    let trouble = result.unwrap_err();
+    assert!(trouble.touches_host && trouble.cause.contains(what), "{trouble:?}");
+}
+
 #[test]
 fn the_hosts_own_places_are_refused_also_through_a_link() {
     //
     let scratch = Scratch::new();
-    scratch.directory("/var/lib").link("/lib", "var/lib").link("/up", "var/lib/host/..");
-    let own = Own { state: Some(path("/var/lib/host")), ..Own::default() };
-    let mut machine = Machine::open(&scratch.0, own).unwrap();
+    scratch.directory("/var/lib").link("/way", "var/lib").link("/up", "var/lib/mesh-host/..");
+    let mut machine = scratch.machine();
+    let own = "touches the host's own state";
     // Before it is there, after, and by way of itself.
-    for at in ["/var/lib/host", "/lib/host", "/lib/host/journal.jsonl", "/lib/host/a/b/c"] {
-        assert!(ask(&mut machine, at, None).unwrap_err().touches_host, "{at}");
+    for at in ["/var/lib/mesh-host", "/way/mesh-host", "/way/mesh-host/identity/key.pem"] {
+        touches_host(ask(&mut machine, at, None), own);
     }
-    scratch.directory("/var/lib/host");
-    for at in ["/lib/host", "/lib/host/journal.jsonl", "/up/host/journal.jsonl"] {
-        assert!(ask(&mut machine, at, None).unwrap_err().touches_host, "{at}");
+    scratch.directory("/var/lib/mesh-host");
+    for at in ["/way/mesh-host", "/way/mesh-host/journal.jsonl", "/up/mesh-host/journal.jsonl"] {
+        touches_host(ask(&mut machine, at, None), own);
         let at = path(at);
-        let staged = machine.stage(&Step::Place(place(&at, Make::Bytes(b"x"), false)), LIMIT);
-        assert!(staged.unwrap_err().touches_host);
-        let step = Step::Remove { path: &at, kind: Removable::Directory };
-        assert!(machine.take(&step, LIMIT).unwrap_err().touches_host);
+        touches_host(machine.stage(&Step::Place(place(&at, Make::Bytes(b"x"), false)), LIMIT), own);
+        for kind in [Removable::File, Removable::Directory] {
+            touches_host(machine.take(&Step::Remove { path: &at, kind }, LIMIT), own);
+        }
     }
-    assert_eq!(scratch.names("/var/lib/host"), [""; 0]);
-    assert_eq!(look(&mut machine, "/lib/hosting"), Found::Nothing);
+    assert_eq!(scratch.names("/var/lib/mesh-host"), [""; 0]);
+    assert_eq!(look(&mut machine, "/way/mesh-hosting"), Found::Nothing);
+}
+
+#[test]
+fn where_a_link_of_the_machine_puts_the_hosts_own_is_refused_too() {
+    //
+    let scratch = Scratch::new();
+    scratch.directory("/data/lib/mesh-host").directory("/var").link("/var/lib", "../data/lib");
+    scratch.directory("/etc").link("/etc/mesh-host", "/data/config");
+    let mut machine = scratch.machine();
+    let (state, config) = ("the host's own state", "the host's own configuration");
+    touches_host(ask(&mut machine, "/data/lib/mesh-host/journal.jsonl", None), state);
+    touches_host(ask(&mut machine, "/data/config/config.json", None), config);
+    let (uid, gid) = sys::effective_ids();
+    let above = path("/data/lib");
+    let step = Step::Access { path: &above, mode: 0o777, uid, gid };
+    touches_host(machine.take(&step, LIMIT), "above what is the host's own");
+    assert_eq!(kind(&mut machine, "/data/lib"), Entry::Directory);
+    assert_eq!(look(&mut machine, "/data/lib/mesh-hosting"), Found::Nothing);
+}
+
+#[test]
+fn what_makes_the_hosts_unit_another_is_refused_through_a_link() {
+    //
+    let scratch = Scratch::new();
+    scratch.directory("/etc/systemd/system").link("/units", "etc/systemd/system");
+    let mut machine = scratch.machine();
+    let alias = b"[Install]\nAlias=nox-mesh-host.service\n";
+    let at = path("/units/web.service");
+    touches_host(ask(&mut machine, "/units/web.service", Some(Holds::Bytes(alias))), "own unit");
+    for make in [Make::Bytes(alias), Make::Symlink("/lib/systemd/system/nox-mesh-host.service")] {
+        touches_host(machine.stage(&Step::Place(place(&at, make, false)), LIMIT), "own unit");
+    }
+    machine.take(&Step::Place(place(&at, Make::Bytes(b"[Unit]\n"), false)), LIMIT).unwrap();
+    assert_eq!(scratch.names("/etc/systemd/system"), ["web.service"]);
 }
 
 #[test]
