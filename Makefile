@@ -60,7 +60,7 @@ fuzz:           ## a minute of each fuzz target (FUZZ_S=seconds)
 	{ echo 'no nightly toolchain here: rustup toolchain install nightly'; exit 1; }
 	@for target in $$(ls tests/fuzz/targets | sed 's/\.rs$$//'); do \
 	corpus=tests/fuzz/corpus/$$target; mkdir -p $$corpus; \
-	cargo +nightly fuzz run --fuzz-dir tests/fuzz $$target $$corpus tests/wire -- \
+	cargo +nightly fuzz run --fuzz-dir tests/fuzz $$target $$corpus $(wildcard tests/wire) -- \
 	-max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=1024 || exit 1; done
 
 static:         ## the release binary with no library to find, and the proof that it is so

@@ -51,7 +51,7 @@ const FOREIGN: [&str; 20] = [
 ];
 
 /// Where pure modules live: what begins so.
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
     "src/host/base64",
     "src/host/declaration/",
     "src/host/diff",
@@ -61,6 +61,7 @@ const PURE: [&str; 9] = [
     "src/host/report",
     "src/host/resource/",
     "src/host/tool/",
+    "src/host/when",
 ];
 
 /// What a pure module does not name.
@@ -122,7 +123,8 @@ impl Source {
 
     /// The lines; those of test files and test modules are marked.
     fn lines(&self) -> Vec<Line<'_>> {
-        let whole = self.path.starts_with("tests/") || self.path.ends_with("/tests.rs");
+        let whole =
+            format!("/{}", self.path).contains("/tests/") || self.path.ends_with("/tests.rs");
         let (mut test, mut announced) = (whole, false);
         let mut lines = Vec::new();
         for (i, text) in self.text.lines().enumerate() {

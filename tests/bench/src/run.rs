@@ -66,8 +66,8 @@ pub fn found(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// The calls of a run of `argv` that write, name, remove or sync anything; writing to stdout and
-/// stderr does not count. Needs strace.
+/// The calls of a run of `argv` that write, name, remove or sync anything. Writing to stdout and
+/// stderr does not count, nor does a call that the kernel refused. Needs strace.
 pub fn writes(argv: &[String], log: &Path) -> io::Result<Vec<String>> {
     const CALLS: &str = "trace=write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,\
         fsync,fdatasync,sync,syncfs,sync_file_range,msync,fallocate,ftruncate,truncate,\
@@ -80,7 +80,8 @@ pub fn writes(argv: &[String], log: &Path) -> io::Result<Vec<String>> {
     traced.extend_from_slice(argv);
     run(&traced, &log.with_extension("said"))?;
     let text = std::fs::read_to_string(log)?;
-    Ok(text.lines().filter(|line| !is_output(line)).map(String::from).collect())
+    let counts = |line: &&str| !is_output(line) && !line.contains(" = -1 E");
+    Ok(text.lines().filter(counts).map(String::from).collect())
 }
 
 /// `PID write(1, …` or `2`.
