@@ -52,6 +52,18 @@ pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
     answer.recv().map_err(io::Error::other)?
 }
 
+/// Has `command` find the open file `fd` as its descriptor `number`. The caller keeps `fd` open
+/// until the command has been started.
+pub(crate) fn pass(command: &mut Command, fd: RawFd, number: RawFd) {
+    // SAFETY: one dup2, async-signal-safe; the copy, unlike `fd`, stays open over the exec.
+    unsafe {
+        command.pre_exec(move || match libc::dup2(fd, number) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+}
+
 /// Waits for the end of `child`, at most `limit`.
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let pidfd = pidfd(child)?;
@@ -243,11 +255,9 @@ mod tests {
         let done = sh("sleep 1000 & echo $!; wait", &[], 300);
         assert!(done.status.is_none());
         let pid = String::from_utf8(done.stdout).unwrap();
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-        assert!(
-            stat.map_or(true, |s| s.contains(") Z ")),
-            "the grandchild lives on"
-        );
+        let stat = format!("/proc/{}/stat", pid.trim());
+        let is_over = || std::fs::read_to_string(&stat).map_or(true, |s| s.contains(") Z "));
+        crate::eventually("the grandchild is over", Duration::from_secs(10), is_over);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -33,25 +32,29 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// `None` while nspawn, whose pid is given, has not yet brought an init into being.
-    pub fn open(nspawn: u32) -> io::Result<Option<Inside>> {
-        let Some(init) = children(nspawn).into_iter().find(|pid| is_init(*pid)) else {
+    /// `None` while the boot, whose first pid is given, has not yet brought an init into being.
+    pub fn open(boot: u32) -> io::Result<Option<Inside>> {
+        let Some(init) = init_below(boot) else {
             return Ok(None);
         };
         let of_init = PathBuf::from(format!("/proc/{init}"));
-        let mut namespaces = Vec::new();
-        for (option, name) in NAMESPACES {
-            namespaces.push((option, File::open(of_init.join("ns").join(name))?));
-        }
-        let root = File::open(of_init.join("root"))?;
         let place = fs::read_to_string(of_init.join("cgroup"))?;
         let place = place.lines().find_map(|line| line.strip_prefix("0::/"));
         let (Some(place), Some(mounted)) = (place, sweep::cgroup_root()) else {
             return Err(io::Error::other("init is in no version 2 cgroup"));
         };
-        let cgroup = OpenOptions::new()
-            .write(true)
-            .open(mounted.join(place).join("cgroup.procs"))?;
+        // systemd moves itself there early; a command in the cgroup above would keep it from
+        // giving controllers to those below.
+        if !place.ends_with("/init.scope") {
+            return Ok(None);
+        }
+        let procs = mounted.join(place).join("cgroup.procs");
+        let cgroup = OpenOptions::new().write(true).open(procs)?;
+        let mut namespaces = Vec::new();
+        for (option, name) in NAMESPACES {
+            namespaces.push((option, File::open(of_init.join("ns").join(name))?));
+        }
+        let root = File::open(of_init.join("root"))?;
         // Still the same init after everything was opened, so all of it is the machine's.
         Ok(is_init(init).then_some(Inside {
             init,
@@ -86,22 +89,24 @@ impl Inside {
     }
 
     /// Kills init, and with it, before nspawn hears of it, every process of the machine.
-    pub fn kill_init(&self, nspawn: u32) {
-        // While nspawn has not reaped init its pid is init's: ask that it is still its child.
-        if children(nspawn).contains(&self.init) && is_init(self.init) {
+    pub fn kill_init(&self, boot: u32) {
+        // Until nspawn has reaped init its pid is init's: it is, while it is found below `boot`.
+        if init_below(boot) == Some(self.init) {
             // SAFETY: no memory is involved.
             unsafe { libc::kill(self.init as i32, libc::SIGKILL) };
         }
     }
+}
 
-    /// Inode numbers that identify the namespaces.
-    pub fn identities(&self) -> Vec<u64> {
-        self.namespaces
-            .iter()
-            .filter_map(|(_, file)| file.metadata().ok())
-            .map(|m| m.ino())
-            .collect()
-    }
+/// The machine's init among the descendants of `pid`, which are few: the shell, nspawn, init.
+fn init_below(pid: u32) -> Option<u32> {
+    children(pid).into_iter().find_map(|child| {
+        if is_init(child) {
+            Some(child)
+        } else {
+            init_below(child)
+        }
+    })
 }
 
 pub(crate) fn children(pid: u32) -> Vec<u32> {

@@ -22,6 +22,7 @@ mod apt;
 mod background;
 mod child;
 mod files;
+mod footprint;
 mod inside;
 mod invocation;
 mod machine;
@@ -36,11 +37,12 @@ mod wait;
 
 pub use apply::{host_binary, Applied};
 pub use background::Background;
+pub use footprint::Footprint;
 pub use invocation::{Invocation, Ran};
-pub use machine::{Footprint, Machine};
+pub use machine::Machine;
 pub use package::{shelf, Package};
 pub use supported::{skipped, supported};
-pub use sweep::{remains, sweep};
+pub use sweep::sweep;
 pub use tree::{build, cache, is_built, remove};
 pub use wait::{eventually, until};
 

@@ -1,5 +1,6 @@
 //! A machine's life: made, booted, rebooted, cut off, and taken away with all it left.
 
+use crate::footprint::Footprint;
 use crate::inside::Inside;
 use crate::owner::fresh_mark;
 use crate::switch::{lock, Port};
@@ -8,6 +9,7 @@ use crate::{child, sweep, wait};
 use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -33,15 +35,9 @@ pub struct Machine {
 }
 
 struct Running {
-    nspawn: Child,
+    unshare: Child,
     inside: Arc<Inside>,
     boot_id: String,
-}
-
-/// What identifies a machine's traces on the computer, to look for after its end.
-pub struct Footprint {
-    mark: String,
-    namespaces: Vec<u64>,
 }
 
 impl Machine {
@@ -90,7 +86,7 @@ impl Machine {
         // The manager takes the connection down with it, so the code says nothing.
         self.run(["systemctl", "reboot"]);
         let mut running = lock(&self.running).take().expect("the machine is up");
-        match child::wait(&mut running.nspawn, SHUTDOWN_LIMIT) {
+        match child::wait(&mut running.unshare, SHUTDOWN_LIMIT) {
             Ok(Some(status)) if status.code() == Some(REBOOT) => {}
             Ok(Some(status)) => panic!("{}: reboot: {status}\n{}", self.name, self.console()),
             ended => {
@@ -128,11 +124,9 @@ impl Machine {
         lines[lines.len().saturating_sub(40)..].join("\n")
     }
 
+    /// What to look for after its end.
     pub fn footprint(&self) -> Footprint {
-        Footprint {
-            mark: self.mark.clone(),
-            namespaces: self.inside().identities(),
-        }
+        Footprint::new(&self.mark, &self.inside())
     }
 
     #[track_caller]
@@ -171,8 +165,8 @@ impl Machine {
     /// Boots and waits until systemd says that the boot is over.
     fn start(&self) -> Result<(), String> {
         let told = |e: io::Error| format!("{}: boot: {e}", self.name);
-        let mut nspawn = child::spawn(self.boot_command().map_err(told)?).map_err(told)?;
-        match self.come_up(&mut nspawn) {
+        let mut unshare = child::spawn(self.boot_command().map_err(told)?).map_err(told)?;
+        match self.come_up(&mut unshare) {
             Ok((inside, boot_id)) => {
                 let inside = Arc::new(inside);
                 *lock(&self.running) = Some(Running {
@@ -183,8 +177,8 @@ impl Machine {
                 Ok(())
             }
             Err(e) => {
-                let _ = nspawn.kill();
-                let _ = nspawn.wait();
+                let _ = unshare.kill();
+                let _ = unshare.wait();
                 Err(format!(
                     "{}: boot: {e}; its console:\n{}",
                     self.name,
@@ -204,31 +198,32 @@ impl Machine {
             .args([
                 "--mount",
                 "--net",
-                "--propagation=private",
-                "sh",
-                "-c",
-                BOOT,
+                "--pid",
+                "--fork",
+                "--kill-child",
+                "--mount-proc",
             ])
+            .args(["--propagation=private", "sh", "-c", BOOT])
             .env("MARK", &self.mark)
             .env("NAME", &self.name)
             .env("ADDRESS", format!("{}/24", self.address()))
             .env("PORT", self.port.name())
             .env("CABLE", *lock(&self.cable))
-            .env("SWITCH", self.port.switch())
-            .env("LOWER", self.tree.lower())
+            .env("LOWER", self.tree.lower()?)
             .env("DIR", &self.directory)
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(console.try_clone()?)
             .stderr(console);
+        child::pass(&mut command, self.port.switch().as_raw_fd(), 3);
         Ok(command)
     }
 
-    fn come_up(&self, nspawn: &mut Child) -> Result<(Inside, String), String> {
+    fn come_up(&self, unshare: &mut Child) -> Result<(Inside, String), String> {
         let mut inside = None;
         let mut state = String::from("no init yet");
         let up = wait::until(BOOT_LIMIT, || {
-            match nspawn.try_wait() {
+            match unshare.try_wait() {
                 Ok(None) => {}
                 ended => {
                     state = format!("ended, {ended:?}");
@@ -236,7 +231,7 @@ impl Machine {
                 }
             }
             if inside.is_none() {
-                inside = Inside::open(nspawn.id()).ok().flatten();
+                inside = Inside::open(unshare.id()).ok().flatten();
             }
             let Some(inside) = &inside else { return false };
             // Degraded is up too: whether a unit may fail is the scenario's to say.
@@ -255,14 +250,15 @@ impl Machine {
 
 impl Running {
     fn end(mut self) {
-        self.inside.kill_init(self.nspawn.id());
-        // nspawn ends by itself once every process of the machine has: the next boot, or the
+        self.inside.kill_init(self.unshare.id());
+        // nspawn ends by itself once every process of the machine has, and what is around it ends
+        // with it: the next boot, or the
         // removal of the directory, then meets none of them.
         if !matches!(
-            child::wait(&mut self.nspawn, Duration::from_secs(20)),
+            child::wait(&mut self.unshare, Duration::from_secs(20)),
             Ok(Some(_))
         ) {
-            child::kill_group(&mut self.nspawn);
+            child::kill_group(&mut self.unshare);
         }
     }
 }
@@ -280,15 +276,6 @@ impl Drop for Machine {
         if let Err(e) = swept.and_then(|()| sweep::remove_tree(&self.directory)) {
             eprintln!("lab: {} leaves something of {}: {e}", self.name, self.mark);
         }
-    }
-}
-
-impl Footprint {
-    /// What is still there of the machine: directories, cgroups, processes, mounts, namespaces.
-    pub fn remains(&self) -> Vec<String> {
-        let mut found = sweep::remains(&self.mark);
-        found.extend(sweep::users_of(&self.namespaces));
-        found
     }
 }
 

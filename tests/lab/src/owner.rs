@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Stands at the front of every name.
-pub const PREFIX: &str = "mesh-lab.";
+const PREFIX: &str = "mesh-lab.";
 
 /// A process that made, or makes, lab machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,10 @@ impl Owner {
         };
         parts.next()?.parse::<u32>().ok()?;
         parts.next().is_none().then_some(owner)
+    }
+
+    pub fn pid(self) -> u32 {
+        self.pid
     }
 
     pub fn is_alive(self) -> bool {

@@ -155,7 +155,7 @@ impl Package {
         if let Some((path, size_mib)) = &self.bulk {
             let path = format!("{stage}{path}");
             let _ = writeln!(script, "mkdir -p \"$(dirname '{path}')\"");
-            let _ = writeln!(script, "truncate --size={size_mib}M '{path}'");
+            let _ = writeln!(script, "head -c {size_mib}M /dev/zero > '{path}'");
         }
     }
 }

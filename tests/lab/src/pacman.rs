@@ -2,13 +2,13 @@
 //! seconds for each, and an index by repo-add.
 
 use crate::package::put;
-use crate::{Machine, Package};
+use crate::{eventually, Machine, Package};
 use std::fmt::Write;
+use std::time::Duration;
 
 const REPOSITORY: &str = "/srv/repo";
 const STAGE: &str = "/srv/stage/pacman";
-const CONF: &str = "[options]\nHoldPkg = pacman\nArchitecture = x86_64\nSigLevel = Never\n\
-    [lab]\nServer = file:///srv/repo\n";
+const MIRROR: &str = "http://127.0.0.1:8080/repo";
 
 impl Machine {
     /// Gives the machine a pacman repository, `lab` at `file:///srv/repo`, with these packages
@@ -16,7 +16,12 @@ impl Machine {
     #[track_caller]
     pub fn pacman_repository(&self, packages: &[Package]) {
         let mut script = format!("umask 022; mkdir -p {REPOSITORY}\n");
-        put(&mut script, "/etc/pacman.conf", "644", CONF);
+        put(
+            &mut script,
+            "/etc/pacman.conf",
+            "644",
+            &conf(&format!("file://{REPOSITORY}")),
+        );
         for package in packages {
             build(package, &mut script);
         }
@@ -31,6 +36,41 @@ impl Machine {
         script.push_str("rm -rf /srv/stage; pacman -Sy\n");
         self.command(["sh", "-es"]).input(script).run().ok();
     }
+
+    /// Serves the machine's repository by HTTP instead, as a mirror would: what is not there
+    /// answers 404. It is a unit, `mirror.service`, which can be stopped; gone with a reboot.
+    #[track_caller]
+    pub fn pacman_mirror(&self) {
+        let server = [
+            "busybox",
+            "httpd",
+            "-f",
+            "-p",
+            "127.0.0.1:8080",
+            "-h",
+            "/srv",
+        ];
+        self.run(
+            ["systemd-run", "--quiet", "--unit=mirror"]
+                .iter()
+                .chain(&server),
+        )
+        .ok();
+        self.write("/etc/pacman.conf", conf(MIRROR));
+        let answers = || {
+            self.run(["curl", "-sf", &format!("{MIRROR}/lab.db")])
+                .code()
+                == 0
+        };
+        eventually("the mirror answers", Duration::from_secs(10), answers);
+    }
+}
+
+fn conf(server: &str) -> String {
+    format!(
+        "[options]\nHoldPkg = pacman\nArchitecture = x86_64\nSigLevel = Never\n\
+         [lab]\nServer = {server}\n"
+    )
 }
 
 fn file(package: &Package) -> String {

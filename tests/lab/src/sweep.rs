@@ -4,7 +4,7 @@
 //! Mounts and network namespaces need no sweeping: they belong to the machine's processes and
 //! go with them. Directories and cgroups do.
 
-use crate::owner::{Owner, PREFIX};
+use crate::owner::Owner;
 use crate::{tree, wait};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -118,13 +118,8 @@ pub(crate) fn cgroup_root() -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// What is left on the computer of one machine, or of everything a process made.
-pub fn remains(mark: &str) -> Vec<String> {
-    assert!(mark.starts_with(PREFIX), "not a mark: {mark}");
-    let bears = |text: &str| {
-        text.split(['/', ' ', ',', '\n', ':', '='])
-            .any(|word| word == mark)
-    };
+/// What is left on the computer of the machines and builds whose marks are asked for.
+pub(crate) fn remains(is_asked_for: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     let beside_tree = tree::cache();
     let places = [
@@ -132,47 +127,36 @@ pub fn remains(mark: &str) -> Vec<String> {
         Some(STATE.into()),
         beside_tree.parent().map(Path::to_owned),
     ];
-    for place in places.into_iter().flatten() {
-        found.extend(
-            marked(&place)
-                .iter()
-                .filter(|p| p.ends_with(mark))
-                .map(|p| format!("{p:?}")),
-        );
+    for path in places
+        .into_iter()
+        .flatten()
+        .flat_map(|place| marked(&place))
+    {
+        if path
+            .file_name()
+            .and_then(OsStr::to_str)
+            .is_some_and(&is_asked_for)
+        {
+            found.push(path.display().to_string());
+        }
     }
+    let bears = |text: &str| {
+        text.split(['/', ' ', ',', '\n', '\0', ':', '='])
+            .any(&is_asked_for)
+    };
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        for table in ["cgroup", "mountinfo", "cmdline"] {
-            let text = fs::read(process.path().join(table)).unwrap_or_default();
-            if bears(&String::from_utf8_lossy(&text).replace('\0', " ")) {
-                found.push(format!("{}", process.path().join(table).display()));
+        // The dead whom their parent has not yet looked at hold nothing any more.
+        let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        if stat.contains(") Z ") || stat.contains(") X ") {
+            continue;
+        }
+        for table in ["cgroup", "mountinfo", "cmdline"].map(|table| process.path().join(table)) {
+            if bears(&String::from_utf8_lossy(
+                &fs::read(&table).unwrap_or_default(),
+            )) {
+                found.push(table.display().to_string());
             }
         }
     }
     found
-}
-
-/// The processes that are in, or hold open, one of these namespaces.
-pub(crate) fn users_of(namespaces: &[u64]) -> Vec<String> {
-    let mut found = Vec::new();
-    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        for table in ["ns", "fd"] {
-            for link in fs::read_dir(process.path().join(table))
-                .into_iter()
-                .flatten()
-                .flatten()
-            {
-                let target = fs::read_link(link.path()).unwrap_or_default();
-                if namespace(&target).is_some_and(|number| namespaces.contains(&number)) {
-                    found.push(format!("{} is {}", link.path().display(), target.display()));
-                }
-            }
-        }
-    }
-    found
-}
-
-/// The number in `net:[4026531840]`.
-fn namespace(target: &Path) -> Option<u64> {
-    let (_, number) = target.to_str()?.split_once(":[")?;
-    number.strip_suffix(']')?.parse().ok()
 }

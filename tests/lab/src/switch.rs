@@ -52,13 +52,9 @@ impl Port {
         format!("port{}", self.number)
     }
 
-    /// The switch's network namespace, as a path.
-    pub fn switch(&self) -> String {
-        format!(
-            "/proc/{}/fd/{}",
-            std::process::id(),
-            self.switch.namespace.as_raw_fd()
-        )
+    /// The switch's network namespace.
+    pub fn switch(&self) -> &File {
+        &self.switch.namespace
     }
 
     /// Sets the link on the switch's side `up` or `down`.

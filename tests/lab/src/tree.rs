@@ -34,13 +34,11 @@ impl Tree {
         .map_err(Clone::clone)
     }
 
-    /// Names the tree by our descriptor: still right when the cache was replaced meanwhile.
-    pub fn lower(&self) -> String {
-        format!(
-            "/proc/{}/fd/{}/root",
-            std::process::id(),
-            self.held.as_raw_fd()
-        )
+    /// The directory to put below an overlay: where the tree is now, which another process may
+    /// have moved aside. The descriptor itself will not do, being of another mount namespace.
+    pub fn lower(&self) -> io::Result<PathBuf> {
+        let place = fs::read_link(format!("/proc/self/fd/{}", self.held.as_raw_fd()))?;
+        Ok(place.join("root"))
     }
 }
 
@@ -63,14 +61,18 @@ pub fn build() -> Result<PathBuf, String> {
 pub fn remove() -> Result<(), String> {
     let cache = cache();
     let doing = |e: io::Error| format!("remove {}: {e}", cache.display());
-    let held = match File::open(&cache) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        held => held.map_err(doing)?,
-    };
-    lock(&held, libc::LOCK_EX | libc::LOCK_NB).map_err(doing)?;
-    sweep::remove_tree(&cache).map_err(doing)?;
-    let _ = fs::remove_file(lock_file(&cache));
-    Ok(())
+    match File::open(&cache) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        held => {
+            let held = held.map_err(doing)?;
+            lock(&held, libc::LOCK_EX | libc::LOCK_NB).map_err(doing)?;
+            sweep::remove_tree(&cache).map_err(doing)?;
+        }
+    }
+    match fs::remove_file(lock_file(&cache)) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(doing),
+    }
 }
 
 /// What a tree is made of; kept beside it and compared.
