@@ -2,10 +2,9 @@
 # nothing mounted or plugged here is ever seen in the computer's own tables. Runs as process 1 of
 # a pid namespace, so that whatever ends this shell ends the machine (nspawn by itself would
 # leave it running).
-# Given by the caller: MARK NAME ADDRESS PORT CABLE LOWER DIR, and the switch's network
-# namespace as descriptor 3.
+# Given by the caller: MARK NAME ADDRESS PORT MAC CABLE LOWER DIR, and SWITCH, the switch's network
+# namespace as a descriptor that all programs here inherit.
 set -eu
-switch=/proc/self/fd/3
 
 # One cgroup tree, version 2, whatever the computer itself uses.
 umount -R -l /sys/fs/cgroup 2>/dev/null || true
@@ -16,15 +15,14 @@ echo 0 > "/sys/fs/cgroup/$MARK/cgroup.procs"
 # The cable: eth0 here, $PORT on the switch.
 # A previous boot's end may still be on the switch: the kernel takes namespaces down late.
 ip link set lo up
-nsenter --net="$switch" ip link delete "$PORT" 2>/dev/null || true
-ip link add eth0 type veth peer name "$PORT" netns "$switch"
-nsenter --net="$switch" ip link set "$PORT" master br0 "$CABLE"
+nsenter --net="$SWITCH" ip link delete "$PORT" 2>/dev/null || true
+ip link add eth0 address "$MAC" type veth peer name "$PORT" netns "$SWITCH"
+nsenter --net="$SWITCH" ip link set "$PORT" master br0 "$CABLE"
 ip address add "$ADDRESS" dev eth0
 ip link set eth0 up
 
 # The disk: what the machine writes lies in $DIR/upper and outlives a reboot.
 mount -t overlay -o "lowerdir=$LOWER,upperdir=$DIR/upper,workdir=$DIR/work" "$MARK" "$DIR/root"
-
 
 # nspawn keeps its locks in /run and talks to the init it finds there: neither is wanted.
 mount -t tmpfs -o mode=755 tmpfs /run
@@ -32,10 +30,11 @@ mount -t tmpfs -o mode=755 tmpfs /run
 fuse=
 [ ! -e /dev/fuse ] || fuse=--bind=/dev/fuse
 # --keep-unit makes a reboot end nspawn (133) instead of looping inside it, so that the next
-# boot gets fresh namespaces. docker needs its directory off the overlay.
+# boot gets fresh namespaces. docker needs its directory off the overlay. In the background,
+# so that this shell does not become nspawn, which is not made for being process 1.
 export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network
 systemd-nspawn --quiet --boot --directory="$DIR/root" --machine="$NAME" \
 	--network-namespace-path=/proc/self/ns/net --register=no --keep-unit --console=pipe \
 	--resolv-conf=off --timezone=off --link-journal=no --capability=all \
-	--system-call-filter='add_key keyctl bpf' --bind="$DIR/docker:/var/lib/docker" $fuse 3<&- &
+	--system-call-filter='add_key keyctl bpf' --bind="$DIR/docker:/var/lib/docker" $fuse &
 wait $!

@@ -52,12 +52,12 @@ pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
     answer.recv().map_err(io::Error::other)?
 }
 
-/// Has `command` find the open file `fd` as its descriptor `number`. The caller keeps `fd` open
+/// Lets `command` have the open file `fd`, under the same number. The caller keeps it open
 /// until the command has been started.
-pub(crate) fn pass(command: &mut Command, fd: RawFd, number: RawFd) {
-    // SAFETY: one dup2, async-signal-safe; the copy, unlike `fd`, stays open over the exec.
+pub(crate) fn pass(command: &mut Command, fd: RawFd) {
+    // SAFETY: one fcntl, async-signal-safe, on the child's own copy of the descriptor table.
     unsafe {
-        command.pre_exec(move || match libc::dup2(fd, number) {
+        command.pre_exec(move || match libc::fcntl(fd, libc::F_SETFD, 0) {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),
         });

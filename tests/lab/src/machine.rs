@@ -170,7 +170,7 @@ impl Machine {
             Ok((inside, boot_id)) => {
                 let inside = Arc::new(inside);
                 *lock(&self.running) = Some(Running {
-                    nspawn,
+                    unshare,
                     inside,
                     boot_id,
                 });
@@ -208,6 +208,7 @@ impl Machine {
             .env("NAME", &self.name)
             .env("ADDRESS", format!("{}/24", self.address()))
             .env("PORT", self.port.name())
+            .env("MAC", self.port.mac())
             .env("CABLE", *lock(&self.cable))
             .env("LOWER", self.tree.lower()?)
             .env("DIR", &self.directory)
@@ -215,7 +216,9 @@ impl Machine {
             .stdin(Stdio::null())
             .stdout(console.try_clone()?)
             .stderr(console);
-        child::pass(&mut command, self.port.switch().as_raw_fd(), 3);
+        let switch = self.port.switch().as_raw_fd();
+        command.env("SWITCH", format!("/proc/self/fd/{switch}"));
+        child::pass(&mut command, switch);
         Ok(command)
     }
 

@@ -48,6 +48,12 @@ impl Port {
         Ipv4Addr::new(192, 0, 2, self.number)
     }
 
+    /// Its machine's Ethernet address. The neighbours remember it, so like that of a card it
+    /// outlives a reboot.
+    pub fn mac(&self) -> String {
+        format!("02:6d:65:73:68:{:02x}", self.number)
+    }
+
     pub fn name(&self) -> String {
         format!("port{}", self.number)
     }
