@@ -18,7 +18,7 @@ rm -rf "$DEST"/var/lib/apt/lists/* "$DEST"/var/cache/apt/*.bin
 cat > "$DEST/etc/pacman.conf" <<'CONF'
 [options]
 HoldPkg = pacman
-Architecture = x86_64
+Architecture = auto
 SigLevel = Never
 CONF
 

@@ -10,6 +10,7 @@ usage: lab build         build the Debian tree, unless it is there
        lab shell [NAME]  boot a machine, with repositories for pacman and apt, and give a
                          shell in it; the machine goes when the shell ends
        lab clean         remove the tree, and what killed runs left
+       lab time          say how long a machine takes to boot, reboot and end
        lab check         say whether machines can be had here";
 
 fn main() -> ExitCode {
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
         ["build"] => lab::supported().and_then(|()| build()),
         ["shell"] => lab::supported().and_then(|()| shell("lab")),
         ["shell", name] => lab::supported().and_then(|()| shell(name)),
+        ["time"] => lab::supported().and_then(|()| time()),
         ["clean"] => clean(),
         ["check"] => lab::supported(),
         _ => {
@@ -62,6 +64,28 @@ fn shell(name: &str) -> Result<(), String> {
     }
     machine.shell();
     Ok(())
+}
+
+fn time() -> Result<(), String> {
+    // Building the tree is not part of any boot.
+    lab::build()?;
+    let machine = timed("boot", || Lab::machine("timed"));
+    timed("reboot", || machine.reboot());
+    timed("power cut and boot", || machine.power_cut());
+    timed("one command", || drop(machine.run(["true"])));
+    timed("pacman repository", || {
+        machine.pacman_repository(&lab::shelf())
+    });
+    timed("apt repository", || machine.apt_repository(&lab::shelf()));
+    timed("end", || drop(machine));
+    Ok(())
+}
+
+fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let begin = Instant::now();
+    let done = work();
+    println!("{what}: {:.2} s", begin.elapsed().as_secs_f32());
+    done
 }
 
 fn clean() -> Result<(), String> {

@@ -68,7 +68,7 @@ impl Machine {
 
 fn conf(server: &str) -> String {
     format!(
-        "[options]\nHoldPkg = pacman\nArchitecture = x86_64\nSigLevel = Never\n\
+        "[options]\nHoldPkg = pacman\nArchitecture = auto\nSigLevel = Never\n\
          [lab]\nServer = {server}\n"
     )
 }
