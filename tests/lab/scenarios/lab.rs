@@ -324,7 +324,8 @@ fn what_a_killed_run_leaves_is_swept_by_the_next() {
     assert!(footprint.remains().len() > 5, "the living are not swept");
     shell.kill().unwrap();
     shell.wait().unwrap();
-    // The kernel ends the processes, and with them mounts and network; the rest is swept.
+    // The kernel ends the processes, and with them mounts and network; the rest is swept,
+    // here or by another run beside this one.
     let processes = || {
         footprint
             .remains()
@@ -333,7 +334,6 @@ fn what_a_killed_run_leaves_is_swept_by_the_next() {
             .count()
     };
     eventually("no process is left", SHORT, || processes() == 0);
-    assert!(!footprint.remains().is_empty());
     eventually("all is swept", SHORT, || {
         lab::sweep();
         footprint.remains().is_empty()

@@ -39,7 +39,9 @@ impl Background {
     /// Waits until it has said `text`.
     #[track_caller]
     pub fn says(&mut self, text: &str, limit: Duration) -> &mut Self {
-        let said = wait::until(limit, || self.output().contains(text) || !self.is_running());
+        // The readers hold the output as long as there is somebody to read from.
+        let is_over = || Arc::strong_count(&self.output) == 1;
+        let said = wait::until(limit, || self.output().contains(text) || is_over());
         if !said || !self.output().contains(text) {
             panic!(
                 "{}\ndid not say {text:?}, but:\n{}",
