@@ -9,8 +9,14 @@ set -eu
 # One cgroup tree, version 2, whatever the computer itself uses.
 umount -R -l /sys/fs/cgroup 2>/dev/null || true
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
-mkdir "/sys/fs/cgroup/$MARK" 2>/dev/null || [ -d "/sys/fs/cgroup/$MARK" ]
-echo 0 > "/sys/fs/cgroup/$MARK/cgroup.procs"
+cgroup=/sys/fs/cgroup/$MARK
+# Of an earlier boot; a cgroup that has handed controllers down takes no process again.
+[ ! -e "$cgroup/machine" ] || find "$cgroup/machine" -depth -type d -exec rmdir {} \;
+mkdir -p "$cgroup/boot" "$cgroup/machine"
+echo 0 > "$cgroup/boot/cgroup.procs"
+for controller in $(cat "$cgroup/cgroup.controllers"); do
+	echo "+$controller" > "$cgroup/cgroup.subtree_control"
+done
 
 # The cable: eth0 here, $PORT on the switch.
 # A previous boot's end may still be on the switch: the kernel takes namespaces down late.
@@ -30,11 +36,14 @@ mount -t tmpfs -o mode=755 tmpfs /run
 fuse=
 [ ! -e /dev/fuse ] || fuse=--bind=/dev/fuse
 # --keep-unit makes a reboot end nspawn (133) instead of looping inside it, so that the next
-# boot gets fresh namespaces. docker needs its directory off the overlay. In the background,
-# so that this shell does not become nspawn, which is not made for being process 1.
+# boot gets fresh namespaces. docker needs its directory off the overlay. This shell stays
+# process 1, which nspawn is not made for being.
 export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network
-systemd-nspawn --quiet --boot --directory="$DIR/root" --machine="$NAME" \
-	--network-namespace-path=/proc/self/ns/net --register=no --keep-unit --console=pipe \
-	--resolv-conf=off --timezone=off --link-journal=no --capability=all \
-	--system-call-filter='add_key keyctl bpf' --bind="$DIR/docker:/var/lib/docker" $fuse &
+(
+	echo 0 > "$cgroup/machine/cgroup.procs"
+	exec systemd-nspawn --quiet --boot --directory="$DIR/root" --machine="$NAME" \
+		--network-namespace-path=/proc/self/ns/net --register=no --keep-unit --console=pipe \
+		--resolv-conf=off --timezone=off --link-journal=no --capability=all \
+		--system-call-filter='add_key keyctl bpf' --bind="$DIR/docker:/var/lib/docker" $fuse
+) &
 wait $!

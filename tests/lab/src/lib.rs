@@ -14,6 +14,16 @@
 //! assert_eq!(web.read("/etc/motd"), "hello\n");
 //! ```
 //!
+//! What it needs of the computer: root, the Debian packages in `packages.txt`, and for the first
+//! run a Debian mirror, from which it builds the tree. Heeds in the environment:
+//!
+//! | variable | says |
+//! |---|---|
+//! | `MESH_LAB_TREE` | where the tree is kept, instead of `/var/cache/mesh-lab-tree` |
+//! | `MESH_LAB_MIRROR` | the mirror, or a sources file, instead of mmdebstrap's default |
+//! | `MESH_LAB_HOST` | the host binary to try, instead of the one beside the test |
+//! | `CI` | `true`: a scenario that cannot run fails instead of being skipped |
+//!
 //! It must not depend on the host's source: the host is a binary that is put into a machine.
 //! Everything here panics with the whole story instead of returning errors, as a test wants it.
 
