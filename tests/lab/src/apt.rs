@@ -29,7 +29,8 @@ fn build(package: &Package, script: &mut String) {
     let stage = format!("{STAGE}/{name}");
     package.stage(&stage, script);
     let mut control = format!(
-        "Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: lab <lab@lab.invalid>\n"
+        "Package: {name}\nVersion: {version}\nArchitecture: all\n\
+         Maintainer: lab <lab@lab.invalid>\n"
     );
     for (field, values) in [
         ("Provides", &package.provides),
