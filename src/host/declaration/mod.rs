@@ -20,7 +20,7 @@ mod tests;
 pub use fault::Fault;
 pub use own::Own;
 pub use schema::schema;
-pub use stored::{form, journal_text, parse_stored, Stored};
+pub use stored::{excerpts, form, journal_text, parse_stored, secrets_named, Stored};
 
 use std::fmt;
 use std::ops::Range;
