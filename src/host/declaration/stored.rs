@@ -7,6 +7,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
 use super::check::{reference, SECRET};
 use super::fault::Fault;
 use super::json::{comma, write_scalar, Json};
@@ -88,6 +91,24 @@ pub fn parse_stored<'r>(
     }
 }
 
+/// Where in its text each resource of a declaration stands. Reading one costs a second look at the
+/// text, which only those take who have something to write down.
+fn spans(declaration: &Declaration) -> &[Range<usize>] {
+    #[derive(Deserialize)]
+    struct Document<'a> {
+        #[serde(borrow)]
+        resources: Vec<&'a RawValue>,
+    }
+    declaration.spans.get_or_init(|| {
+        let text = &declaration.text;
+        let document: Document<'_> =
+            serde_json::from_slice(text).expect("the parser read it before");
+        let start = |raw: &str| raw.as_ptr() as usize - text.as_ptr() as usize;
+        let span = |raw: &&RawValue| start(raw.get())..start(raw.get()) + raw.get().len();
+        document.resources.iter().map(span).collect()
+    })
+}
+
 /// Where in the words of `stored` the resources that declare these objects stand.
 pub fn excerpts(stored: &Stored, objects: &[&str], own: &Own) -> Vec<Option<Range<usize>>> {
     let again = match stored {
@@ -99,10 +120,10 @@ pub fn excerpts(stored: &Stored, objects: &[&str], own: &Own) -> Vec<Option<Rang
     let Ok(declaration) = parse_stored(again, own, &mut resolve) else {
         return vec![None; objects.len()];
     };
-    let span = |declared: &Declared| declared.span.start as usize..declared.span.end as usize;
-    let declared = declaration.resources.iter();
+    let object = |declared: &Declared| declared.resource.object();
+    let objects_declared = declaration.resources.iter().map(object);
     let spans: HashMap<Object, Range<usize>> =
-        declared.map(|declared| (declared.resource.object(), span(declared))).collect();
+        objects_declared.zip(spans(&declaration).iter().cloned()).collect();
     let find = |object: &&str| spans.get(&Object::from_journal(object)?).cloned();
     objects.iter().map(find).collect()
 }
@@ -123,8 +144,7 @@ fn resource(
     keep: &mut Keep<'_>,
     common: &'static [Field],
 ) -> String {
-    let span = &declaration.resources[index].span;
-    let text = &declaration.text[span.start as usize..span.end as usize];
+    let text = &declaration.text[spans(declaration)[index].clone()];
     let text = std::str::from_utf8(text).expect("the parser saw that it is UTF-8");
     let json = Json::parse(text, Vec::new()).expect("the parser read it before");
     let kind = match json.get("type") {
