@@ -218,6 +218,14 @@ fn a_server_that_is_not_there_is_told() {
 }
 
 #[test]
+fn a_server_that_does_not_speak_tls_is_told() {
+    // R-4
+    let url = serve(|_, mut stream| say(&mut stream, "HTTP/1.1 200 OK\r\n\r\nexpected"));
+    let url = url.replace("http:", "https:");
+    Scratch::new().refuse(&url, LIMIT, "fetch \"https://127.0.0.1:");
+}
+
+#[test]
 fn a_hostile_answer_stands_escaped_in_the_message() {
     let url = serve(|_, mut stream| {
         say(&mut stream, "HTTP/1.1 999 \x1b[2J\r\n\x1b]0;x\x07: y\r\n\r\n");
