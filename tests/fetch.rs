@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nox_mesh_host::declaration::Own;
 use nox_mesh_host::digest::{hex, sha256};
-use nox_mesh_host::machine::{random, Machine, FETCH_ARGUMENT};
+use nox_mesh_host::machine::{fill, Machine, FETCH_ARGUMENT};
 use nox_mesh_host::resource::{Make, Place, RootPath, Step, Trouble};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -55,7 +55,7 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Scratch {
         let mut name = [0; 8];
-        random(&mut name).unwrap();
+        fill(&mut name);
         let path = std::env::temp_dir().join(format!("mesh-host-test-{}", hex(&name)));
         std::fs::create_dir(&path).unwrap();
         std::fs::write(path.join("f"), "old").unwrap();

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::declaration::Fault;
 
 /// Where in a pass something went wrong; stands in a report as `stage`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Reading a declaration or a configuration.

@@ -1,19 +1,26 @@
 //! The node host: makes one machine match a declaration and records what it made.
 //!
 //! Data flows one way: source → parse → observe → plan → take steps → read back → record →
-//! report. `declaration`, `resource`, `tool`, `plan`, `diff`, `digest` and `base64` are pure: they return
-//! data and name no effect. `machine` is the only place that touches the machine, `store` the only
-//! one that touches the host's own state. `reconcile` is the flow itself; the command line and,
-//! later, the service both call it.
+//! report. `declaration`, `resource`, `tool`, `plan`, `diff`, `digest` and `base64` are pure: they
+//! return data and name no effect. `machine` is the only place that touches the machine, `store`
+//! the only one that touches the host's own state. `reconcile` is the flow itself; the command
+//! line and, later, the service both call it.
 //!
 //! Absent on purpose: no thread, no async, no shell string, no listener, no query of anything but
 //! this machine. A resource never acts: it asks, judges and yields steps.
 
+pub mod accept;
 pub mod base64;
+pub mod cli;
 pub mod declaration;
+pub mod diff;
 pub mod digest;
 pub mod error;
 pub mod machine;
+pub mod plan;
+pub mod reconcile;
+pub mod report;
 pub mod resource;
 pub mod store;
 pub mod tool;
+pub mod when;

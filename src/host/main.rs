@@ -1,13 +1,13 @@
-//! The binary: hands over to what the command line asks for.
+//! The program: hands its arguments to the library.
 
 use std::process::ExitCode;
 
-use nox_mesh_host::machine;
+use nox_mesh_host::{cli, machine};
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == machine::FETCH_ARGUMENT) {
+    let args: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+    if args.first().is_some_and(|first| first == machine::FETCH_ARGUMENT) {
         return machine::fetch_main();
     }
-    ExitCode::SUCCESS
+    cli::main(args)
 }

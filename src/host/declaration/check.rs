@@ -221,7 +221,7 @@ impl<'a> Checker<'_, 'a> {
             _ => ("text", "put it in quotes"),
         };
         let mend = match (json, shape) {
-            (Json::Null, _) => "leave the field out",
+            (Json::Null, _) => "a field without a value is left out",
             (Json::List(_) | Json::Object(_), Shape::List(..)) => "",
             (Json::List(_) | Json::Object(_), _) => "",
             _ => mend,

@@ -19,6 +19,8 @@ mod tests;
 
 pub use fault::Fault;
 pub use own::Own;
+pub use schema::schema;
+pub use stored::{excerpts, form, journal_text, parse_stored, secrets_named, Stored};
 
 use std::fmt;
 use std::ops::Range;
@@ -84,6 +86,11 @@ impl Bundle {
     /// Vouches that `bytes` come from a file that only root can write.
     pub(crate) fn vouched(bytes: Vec<u8>) -> Bundle {
         Bundle(bytes)
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
     }
 }
 

@@ -88,13 +88,13 @@ impl Own {
         self.holds(&path).or_else(|| self.is_above(&path).then_some(ABOVE))
     }
 
-    /// A symbolic link at `path` to `target`.
+    /// The name that a symbolic link at `path` to `target` gives to what it leads to: among the
+    /// units, another name for the host's own. That `path` may be used at all,
+    /// [`Own::refuses`] says.
     pub fn refuses_link(&self, path: &RootPath, target: &str) -> Option<&'static str> {
-        let named = || target.rsplit('/').find(|name| !name.is_empty());
-        self.refuses(path).or_else(|| {
-            let alias = unit_name(&usual(path.as_str())).is_some() && named().is_some_and(is_unit);
-            alias.then_some(UNIT)
-        })
+        unit_name(&usual(path.as_str()))?;
+        let name = target.rsplit('/').find(|name| !name.is_empty())?;
+        is_unit(name).then_some(UNIT)
     }
 
     /// A file at `path` that holds `bytes`, as far as its contents go: a unit that takes the
@@ -152,6 +152,12 @@ impl Own {
 
 /// What of `path` is left beneath `place`: empty where they are the same, else beginning with `/`.
 fn beneath<'p>(path: &'p str, place: &str) -> Option<&'p str> {
+    // Both begin with /: most pairs part at the next letter, and every path is asked about.
+    if let (Some(one), Some(other)) = (path.as_bytes().get(1), place.as_bytes().get(1)) {
+        if one != other {
+            return None;
+        }
+    }
     path.strip_prefix(place).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 

@@ -4,12 +4,16 @@
 //! where the value is kept. What keeps the values is the caller's: `keep` takes one and names it,
 //! always by the same name; `resolve` gives it back.
 
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
 use super::check::{reference, SECRET};
 use super::fault::Fault;
 use super::json::{comma, write_scalar, Json};
 use super::own::Own;
-use super::{declaration, Declaration, Trust, VERSION};
+use super::{declaration, Bundle, Declaration, Declared, Trust, VERSION};
 use crate::resource::kind::{self, Field, Secrecy, Shape, COMMON};
+use crate::resource::Object;
 
 /// Keeps a secret value and returns its reference.
 pub type Keep<'k> = dyn FnMut(&[u8]) -> String + 'k;
@@ -48,6 +52,25 @@ pub fn journal_text(declaration: &Declaration, keep: &mut Keep<'_>, sink: &mut d
     sink(b"]}");
 }
 
+/// A declaration from the store, and how far it is trusted.
+#[derive(Debug)]
+pub enum Stored {
+    /// It came from a file that only root can write.
+    Trusted(Bundle),
+    /// It came from anywhere else.
+    Untrusted(Vec<u8>),
+}
+
+impl Stored {
+    /// The bytes, however far they are trusted.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Stored::Trusted(bundle) => bundle.bytes(),
+            Stored::Untrusted(bytes) => bytes,
+        }
+    }
+}
+
 /// Reads what [`journal_text`] wrote, its secret values put back by `resolve`, by the same rules as
 /// any declaration. Its `sha256` is that of `text`, not of the bytes that were accepted: those are
 /// the record's to know.
@@ -55,12 +78,43 @@ pub fn journal_text(declaration: &Declaration, keep: &mut Keep<'_>, sink: &mut d
 /// # Errors
 /// As [`super::parse`], and a fault for each value that `resolve` does not have.
 pub fn parse_stored<'r>(
-    text: Vec<u8>,
-    trust: Trust,
+    stored: Stored,
     own: &'r Own,
     resolve: &'r mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> Result<Declaration, Vec<Fault>> {
-    declaration(text, trust, own, Some(resolve))
+    match stored {
+        Stored::Trusted(Bundle(text)) => declaration(text, Trust::Bundle, own, Some(resolve)),
+        Stored::Untrusted(text) => declaration(text, Trust::Untrusted, own, Some(resolve)),
+    }
+}
+
+/// Where in the words of `stored` the resources that declare these objects stand.
+pub fn excerpts(stored: &Stored, objects: &[&str], own: &Own) -> Vec<Option<Range<usize>>> {
+    let again = match stored {
+        Stored::Trusted(bundle) => Stored::Trusted(Bundle(bundle.bytes().to_vec())),
+        Stored::Untrusted(text) => Stored::Untrusted(text.clone()),
+    };
+    // Where a value stands does not hang on what it is.
+    let mut resolve = |_: &str| Some(Vec::new());
+    let Ok(declaration) = parse_stored(again, own, &mut resolve) else {
+        return vec![None; objects.len()];
+    };
+    let span = |declared: &Declared| declared.span.start as usize..declared.span.end as usize;
+    let declared = declaration.resources.iter();
+    let spans: HashMap<Object, Range<usize>> =
+        declared.map(|declared| (declared.resource.object(), span(declared))).collect();
+    let find = |object: &&str| spans.get(&Object::from_journal(object)?).cloned();
+    objects.iter().map(find).collect()
+}
+
+/// The names of the secret values that `text`, which [`journal_text`] wrote, stands in want of.
+pub fn secrets_named(text: &[u8]) -> BTreeSet<String> {
+    // Within a string its quotes would be escaped: only a reference looks so.
+    let mark = format!("\"{SECRET}\":\"");
+    let text = String::from_utf8_lossy(text);
+    let name = |(_, rest): (usize, &str)| rest.split('"').next().map(String::from);
+    let after = text.match_indices(&mark).map(|(at, mark)| (at, &text[at + mark.len()..]));
+    after.filter_map(name).collect()
 }
 
 fn resource(

@@ -112,7 +112,7 @@ impl Reader {
         limit: Duration,
     ) -> io::Result<Option<bool>> {
         match holds {
-            None => Ok(None),
+            None | Some(Holds::Target(_)) => Ok(None),
             Some(Holds::Bytes(bytes)) if bytes.len() as u64 != stat.size => Ok(Some(false)),
             Some(Holds::Bytes(bytes)) => {
                 let file = self.open(spot)?;

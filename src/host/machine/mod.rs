@@ -22,7 +22,7 @@ mod words;
 mod xattr;
 
 pub use bundle::{open_bundle, read_declaration};
-pub use clock::{from_rfc3339, now, random, rfc3339, uptime};
+pub use clock::{fill, now, pause, random_id, uptime};
 pub use fetch::{fetch_main, FETCH_ARGUMENT};
 pub use place::Staged;
 
@@ -30,10 +30,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use accounts::{Accounts, Source};
+use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
-use place::Filling;
+use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
 use words::{quoted, words};
@@ -113,28 +114,48 @@ impl Machine {
         }
     }
 
-    /// Makes what `place` says complete beside its target; a directory at once in place. Nothing is
-    /// durable yet. Holds a descriptor of the directory: a group stays well below 512 entries.
-    pub fn stage(&mut self, place: &Place, limit: Duration) -> Result<Staged, Trouble> {
+    /// Takes `step` as far as it goes without being seen by half: a file or link is made complete
+    /// beside its target and waits for [`Machine::commit`]; everything else is done at once. What
+    /// has been done to the file system is durable after [`Machine::sync`] only. Holds a descriptor
+    /// of the directory, which neighbours share.
+    pub fn stage(&mut self, step: &Step, limit: Duration) -> Result<Staged, Trouble> {
         self.act();
-        let intent = match place.make {
-            Make::Directory => Intent::See,
-            Make::Bytes(bytes) => Intent::Text(bytes),
-            Make::Fetched { .. } => Intent::Change,
-            Make::Symlink(target) => Intent::Link(target),
-        };
-        let spot = self.spot(place.path, intent, "make")?;
-        let Machine { reader, fetcher, .. } = self;
-        let staged = place::stage(spot, place, Filling { reader, fetcher, limit })?;
-        if matches!(place.make, Make::Fetched { .. }) {
-            self.judge_fetched(&staged)?;
+        match *step {
+            Step::Place(ref place) => self.place(place, limit),
+            Step::Access { path, mode, uid, gid } => {
+                let spot = self.spot(path, Intent::Change, "set the access of")?;
+                change::access(&spot, mode, uid, gid)
+                    .map(|kind| Staged::done(spot, path, kind, Dirty::Itself))
+                    .map_err(|cause| trouble(path, "set the access of", cause))
+            }
+            Step::Remove { path, kind } => self.remove(path, kind),
+            Step::Sysctl { key, value } => {
+                self.forget();
+                let written =
+                    if self.is_host { sysctl::write(key, value) } else { Err(NO_KERNEL.into()) };
+                let doing = || format!("write sysctl {}", told(key));
+                written.map_err(|cause| Trouble::new(doing(), cause))?;
+                Ok(Staged::nothing())
+            }
+            Step::Run(command) => {
+                self.forget();
+                self.run(command, limit)?;
+                Ok(Staged::nothing())
+            }
         }
-        Ok(staged)
+    }
+
+    /// Takes one step by itself, durably.
+    pub fn take(&mut self, step: &Step, limit: Duration) -> Result<(), Trouble> {
+        let mut staged = self.stage(step, limit)?;
+        self.sync([&staged])?;
+        self.commit(&mut staged)?;
+        self.sync([&staged])
     }
 
     /// Makes a group durable: called when it has been staged, its contents; when it has been
     /// committed, its names.
-    pub fn sync(&mut self, group: &[Staged]) -> Result<(), Trouble> {
+    pub fn sync<'s>(&mut self, group: impl IntoIterator<Item = &'s Staged>) -> Result<(), Trouble> {
         sync::sync(group)
     }
 
@@ -142,6 +163,15 @@ impl Machine {
     pub fn commit(&mut self, staged: &mut Staged) -> Result<(), Trouble> {
         self.forget();
         place::commit(staged)
+    }
+
+    /// Whether what `question` asks about is, by the links that stand there now, the host's own.
+    pub fn guard(&mut self, question: &Question) -> Result<(), Trouble> {
+        let Question::Path { path, holds, access } = *question else { return Ok(()) };
+        match self.root.reach(path, intent(holds, access), "touch") {
+            Err(trouble) if trouble.touches_host => Err(trouble),
+            _ => Ok(()),
+        }
     }
 
     /// Removes what an interrupted run staged for `path` and did not commit, if there is such a
@@ -153,27 +183,6 @@ impl Machine {
         };
         place::unlink_stray(&spot.dir, &place::temporary(path))
             .map_err(|error| trouble(path, "clean up beside", words(&error)))
-    }
-
-    /// Takes one step by itself, durably.
-    pub fn take(&mut self, step: &Step, limit: Duration) -> Result<(), Trouble> {
-        self.forget();
-        match *step {
-            Step::Place(ref place) => self.place(place, limit),
-            Step::Access { path, mode, uid, gid } => {
-                let spot = self.spot(path, Intent::Change, "set the access of")?;
-                change::access(&spot, mode, uid, gid)
-                    .map_err(|cause| trouble(path, "set the access of", cause))
-            }
-            Step::Remove { path, kind } => self.remove(path, kind),
-            Step::Sysctl { key, value } => {
-                let written =
-                    if self.is_host { sysctl::write(key, value) } else { Err(NO_KERNEL.into()) };
-                let doing = || format!("write sysctl {}", told(key));
-                written.map_err(|cause| Trouble::new(doing(), cause))
-            }
-            Step::Run(command) => self.run(command, limit),
-        }
     }
 
     /// The contents of the regular file at `path`, for a person to compare; `None` where there is
@@ -200,12 +209,7 @@ impl Machine {
             self.root.forget();
             self.looking = true;
         }
-        let intent = match holds {
-            Some(Holds::Bytes(bytes)) => Intent::Text(bytes),
-            None if *access == Access::default() => Intent::See,
-            Some(Holds::Digest(_)) | None => Intent::Change,
-        };
-        let found = match self.root.reach(path, intent, "look at")? {
+        let found = match self.root.reach(path, intent(holds, access), "look at")? {
             Reached::Missing(ancestor) => Found::NoParent(ancestor),
             Reached::Parent(spot) => self
                 .reader
@@ -233,40 +237,53 @@ impl Machine {
         }
     }
 
+    fn place(&mut self, place: &Place, limit: Duration) -> Result<Staged, Trouble> {
+        let intent = match place.make {
+            Make::Directory => Intent::See,
+            Make::Bytes(bytes) => Intent::Text(bytes),
+            Make::Fetched { .. } => Intent::Change,
+            Make::Symlink(target) => Intent::Link(target),
+        };
+        let spot = self.spot(place.path, intent, "make")?;
+        let Machine { reader, fetcher, .. } = self;
+        let staged = place::stage(spot, place, Filling { reader, fetcher, limit })?;
+        if matches!(place.make, Make::Fetched { .. }) {
+            self.judge_fetched(&staged)?;
+        }
+        Ok(staged)
+    }
+
     /// What was fetched is refused where it would have been had the declaration held it.
     fn judge_fetched(&mut self, staged: &Staged) -> Result<(), Trouble> {
-        let (path, Some(name)) = (&staged.path, &staged.temporary) else { return Ok(()) };
-        if !staged.spot.is_unit_file(path) {
+        let Some(entry) = &staged.0 else { return Ok(()) };
+        let (path, Some(name)) = (&entry.path, &entry.temporary) else { return Ok(()) };
+        if !entry.spot.is_unit_file(path) {
             return Ok(());
         }
-        let fetched = Spot { name: name.clone(), dir: staged.spot.dir.clone() };
+        let fetched = Spot { name: name.clone(), dir: entry.spot.dir.clone() };
         let text = self.reader.whole(&fetched, LARGEST_UNIT);
         let text =
             text.map_err(|error| trouble(path, "read what was fetched for", words(&error)))?;
         self.root.reach(path, Intent::Text(&text), "make").map(drop)
     }
 
-    fn remove(&mut self, path: &RootPath, kind: Removable) -> Result<(), Trouble> {
+    fn remove(&mut self, path: &RootPath, kind: Removable) -> Result<Staged, Trouble> {
         let intent = match kind {
             Removable::Directory => Intent::See,
             Removable::File | Removable::Symlink => Intent::Change,
         };
-        match self.root.reach(path, intent, "remove")? {
-            Reached::Missing(_) => Ok(()),
-            Reached::Parent(spot) => {
-                change::remove(&spot, kind).map_err(|cause| trouble(path, "remove", cause))
+        let spot = match self.root.reach(path, intent, "remove")? {
+            Reached::Missing(_) => return Ok(Staged::nothing()),
+            Reached::Parent(spot) => spot,
+        };
+        match change::remove(&spot, kind) {
+            Ok(kind) => Ok(Staged::done(spot, path, kind, Dirty::Name)),
+            Err(Unremoved::NotEmpty) => {
+                let trouble = trouble(path, "remove", "it is not empty");
+                Err(Trouble { not_empty: true, ..trouble })
             }
+            Err(Unremoved::Because(cause)) => Err(trouble(path, "remove", cause)),
         }
-    }
-
-    fn place(&mut self, place: &Place, limit: Duration) -> Result<(), Trouble> {
-        let mut staged = [self.stage(place, limit)?];
-        self.sync(&staged)?;
-        if staged[0].temporary.is_some() {
-            self.commit(&mut staged[0])?;
-            self.sync(&staged)?;
-        }
-        Ok(())
     }
 
     /// A check whose program is not there has not passed; one that cannot be run, or does not end,
@@ -312,6 +329,16 @@ impl Machine {
     fn forget(&mut self) {
         self.root.forget();
         self.accounts.forget();
+    }
+}
+
+/// What a question about a path is asked for.
+fn intent<'a>(holds: Option<Holds<'a>>, access: &Access) -> Intent<'a> {
+    match holds {
+        Some(Holds::Bytes(bytes)) => Intent::Text(bytes),
+        Some(Holds::Target(target)) => Intent::Link(target),
+        None if *access == Access::default() => Intent::See,
+        Some(Holds::Digest(_)) | None => Intent::Change,
     }
 }
 

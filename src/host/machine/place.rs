@@ -22,17 +22,48 @@ use crate::resource::{Make, Place, RootPath, Trouble};
 
 /// An entry that is complete and waits beside its target to be renamed over it. Dropped before
 /// that, it is removed.
+///
+/// Also what is left of any other step: what has yet to be made durable.
 #[derive(Debug)]
-pub struct Staged {
-    pub(super) spot: Spot,
-    pub(super) path: RootPath,
-    pub(super) kind: Kind,
+pub struct Staged(pub(super) Option<Entry>);
+
+/// A directory entry that a step made, changed or removed.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub spot: Spot,
+    pub path: RootPath,
+    pub kind: Kind,
     /// The name it has until it is in place; `None` from then on.
-    pub(super) temporary: Option<CString>,
+    pub temporary: Option<CString>,
+    /// What of it is not yet durable once it is in place.
+    pub dirty: Dirty,
     over: bool,
 }
 
-impl Drop for Staged {
+/// What of an entry a step changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dirty {
+    /// Its name.
+    Name,
+    /// Its mode, owner or contents.
+    Itself,
+    /// Both.
+    Both,
+}
+
+impl Staged {
+    /// A step that left nothing to be made durable.
+    pub(super) fn nothing() -> Staged {
+        Staged(None)
+    }
+
+    /// A step that is done but for being made durable.
+    pub(super) fn done(spot: Spot, path: &RootPath, kind: Kind, dirty: Dirty) -> Staged {
+        Staged(Some(Entry { spot, path: path.clone(), kind, temporary: None, dirty, over: false }))
+    }
+}
+
+impl Drop for Entry {
     fn drop(&mut self) {
         if let Some(temporary) = self.temporary.take() {
             // What cannot be removed is found by its name when the target is next placed or swept.
@@ -72,26 +103,28 @@ pub(super) fn stage(spot: Spot, place: &Place, filling: Filling) -> Result<Stage
         Make::Symlink(target) => make_link(&spot.dir, &name, target, place),
         Make::Bytes(_) | Make::Fetched { .. } => make_file(&spot, &name, place, filling),
     };
-    let over = place.over;
-    let mut staged = Staged { spot, path: place.path.clone(), kind, temporary: Some(name), over };
+    let (path, over) = (place.path.clone(), place.over);
+    let dirty = if kind == Kind::Directory { Dirty::Both } else { Dirty::Name };
+    let mut entry = Entry { spot, path, kind, temporary: Some(name), dirty, over };
     made.map_err(|cause| trouble(place.path, "make", cause))?;
     if kind == Kind::Directory {
-        staged.temporary = None;
+        entry.temporary = None;
     }
-    Ok(staged)
+    Ok(Staged(Some(entry)))
 }
 
 /// Renames what was staged to its target.
 pub(super) fn commit(staged: &mut Staged) -> Result<(), Trouble> {
-    let Some(temporary) = &staged.temporary else { return Ok(()) };
-    let Spot { dir, name } = &staged.spot;
-    let renamed = match staged.over {
-        true => still(dir, name, staged.kind)
+    let Some(entry) = &mut staged.0 else { return Ok(()) };
+    let Some(temporary) = &entry.temporary else { return Ok(()) };
+    let Spot { dir, name } = &entry.spot;
+    let renamed = match entry.over {
+        true => still(dir, name, entry.kind)
             .and_then(|()| sys::rename_over(&dir.fd, temporary, name).map_err(|e| hinted(&e))),
-        false => rename_new(dir, temporary, name, staged.kind),
+        false => rename_new(dir, temporary, name, entry.kind),
     };
-    renamed.map_err(|cause| trouble(&staged.path, "put in place", cause))?;
-    staged.temporary = None;
+    renamed.map_err(|cause| trouble(&entry.path, "put in place", cause))?;
+    entry.temporary = None;
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use std::ffi::CStr;
 use std::io;
 use std::rc::Rc;
 
-use super::place::Staged;
+use super::place::{Dirty, Entry, Staged};
 use super::root::{trouble, Dir, Spot};
 use super::sys::{self, Kind};
 use super::words::words;
@@ -22,24 +22,26 @@ use crate::resource::Trouble;
 pub(super) const CROSSOVER: usize = 16;
 
 /// Makes `group` durable: of what is only staged the contents, of what is in place the names too.
-pub(super) fn sync(group: &[Staged]) -> Result<(), Trouble> {
-    let result = if group.len() > CROSSOVER { whole_systems(group) } else { one_by_one(group) };
+pub(super) fn sync<'s>(group: impl IntoIterator<Item = &'s Staged>) -> Result<(), Trouble> {
+    let group: Vec<&Entry> = group.into_iter().filter_map(|staged| staged.0.as_ref()).collect();
+    let result = if group.len() > CROSSOVER { whole_systems(&group) } else { one_by_one(&group) };
     result.map_err(|(at, error)| trouble(&at.path, "make durable", words(&error)))
 }
 
-type Failed<'a> = (&'a Staged, io::Error);
+type Failed<'a> = (&'a Entry, io::Error);
 
-pub(super) fn one_by_one(group: &[Staged]) -> Result<(), Failed<'_>> {
+pub(super) fn one_by_one<'a>(group: &[&'a Entry]) -> Result<(), Failed<'a>> {
     let mut parents = BTreeSet::new();
-    for staged in group {
-        let Spot { dir, name } = &staged.spot;
-        let synced = match (&staged.temporary, staged.kind) {
-            (Some(temporary), Kind::File) => contents(dir, temporary),
-            (Some(_), _) => Ok(()),
-            (None, Kind::Directory) => contents(dir, name).and_then(|()| parent(&mut parents, dir)),
-            (None, _) => parent(&mut parents, dir),
+    for entry in group {
+        let Spot { dir, name } = &entry.spot;
+        let synced = match (&entry.temporary, entry.kind, entry.dirty) {
+            (Some(temporary), Kind::File, _) => contents(dir, temporary),
+            (Some(_), _, _) => Ok(()),
+            (None, _, Dirty::Itself) => contents(dir, name),
+            (None, _, Dirty::Name) => parent(&mut parents, dir),
+            (None, _, Dirty::Both) => contents(dir, name).and_then(|()| parent(&mut parents, dir)),
         };
-        synced.map_err(|error| (staged, error))?;
+        synced.map_err(|error| (*entry, error))?;
     }
     Ok(())
 }
@@ -59,19 +61,19 @@ fn contents(dir: &Dir, name: &CStr) -> io::Result<()> {
     sys::open(&dir.fd, name, flags, 0).and_then(|fd| sys::sync(&fd))
 }
 
-pub(super) fn whole_systems(group: &[Staged]) -> Result<(), Failed<'_>> {
+pub(super) fn whole_systems<'a>(group: &[&'a Entry]) -> Result<(), Failed<'a>> {
     let mut done = BTreeSet::new();
     let mut parent: Option<&Rc<Dir>> = None;
-    for staged in group {
-        let dir = &staged.spot.dir;
+    for entry in group {
+        let dir = &entry.spot.dir;
         if parent.is_some_and(|parent| Rc::ptr_eq(parent, dir)) {
             continue;
         }
         parent = Some(dir);
-        let (device, _) = sys::stat(&dir.fd).map_err(|error| (staged, error))?.identity;
+        let (device, _) = sys::stat(&dir.fd).map_err(|error| (*entry, error))?.identity;
         if done.insert(device) {
             let synced = dir.reopen().and_then(|dir| sys::sync_file_system(&dir));
-            synced.map_err(|error| (staged, error))?;
+            synced.map_err(|error| (*entry, error))?;
         }
     }
     Ok(())

@@ -2,15 +2,66 @@
 
 use super::access::{claim_path, take_access, GROUP, OWNER};
 use super::kind::{Carrier, Field, Kind, Shape, Touch, TIMEOUT_S};
-use super::{Access, RootPath};
+use super::wanted::Wanted;
+use super::{Access, Answer, Entry, Found, Make, Object, Place, Question, Resource, RootPath};
+use super::{Standing, Step, Trouble, Verdict};
+
+/// Permission bits where the declaration names none, and of parents made along the way.
+pub const DEFAULT_MODE: u16 = 0o755;
 
 /// A declared directory.
 #[derive(Debug)]
 pub struct Directory {
     /// Where.
     pub path: RootPath,
+    /// The ancestors, topmost first: any that is missing is made with it.
+    pub ancestors: Box<[RootPath]>,
     /// Permissions and ownership.
     pub access: Access,
+}
+
+impl Resource for Directory {
+    fn kind(&self) -> &'static str {
+        "directory"
+    }
+
+    fn object(&self) -> Object {
+        Object::new("path", self.path.as_str())
+    }
+
+    fn question(&self) -> Question<'_> {
+        Question::Path { path: &self.path, holds: None, access: &self.access }
+    }
+
+    fn judge(&self, answer: &Answer, standing: Standing) -> Result<Verdict<'_>, Trouble> {
+        let answer = answer.path()?;
+        let wanted = self.access.wanted(answer, standing, DEFAULT_MODE);
+        let make = |path, Wanted { mode, uid, gid }| {
+            Step::Place(Place { path, make: Make::Directory, mode, uid, gid, over: false })
+        };
+        match &answer.found {
+            Found::Nothing => Ok(Verdict {
+                steps: vec![make(&self.path, wanted)],
+                detail: "absent".into(),
+                ..Verdict::default()
+            }),
+            Found::NoParent(topmost) => {
+                let parent = Wanted { mode: DEFAULT_MODE, uid: answer.euid, gid: answer.egid };
+                let missing = self.ancestors.iter().filter(|path| path.is_within(topmost));
+                let mut steps: Vec<Step> = missing.map(|path| make(path, parent)).collect();
+                steps.push(make(&self.path, wanted));
+                Ok(Verdict { steps, detail: "absent".into(), ..Verdict::default() })
+            }
+            Found::Entry { kind: Entry::Directory, mode, uid, gid, .. } => {
+                let detail = wanted.difference(*mode, *uid, *gid);
+                let Wanted { mode, uid, gid } = wanted;
+                let step = Step::Access { path: &self.path, mode, uid, gid };
+                let steps = if detail.is_empty() { vec![] } else { vec![step] };
+                Ok(Verdict { existed: true, steps, detail, ..Verdict::default() })
+            }
+            Found::Entry { kind, .. } => Err(kind.in_the_way(&self.path, "directory")),
+        }
+    }
 }
 
 /// How a declaration names a directory.
@@ -41,6 +92,7 @@ pub static KIND: Kind = Kind {
     },
     build: Some(|_, fields| {
         let (path, access) = (fields.take_path("path"), take_access(fields));
-        Box::new(Directory { path, access })
+        let ancestors = path.ancestors().into();
+        Box::new(Directory { path, ancestors, access })
     }),
 };

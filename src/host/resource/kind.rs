@@ -153,7 +153,7 @@ pub trait Judge<'a> {
 pub enum Touch<'v> {
     /// An entry is put at this path, or what is there is changed.
     Entry(&'v RootPath),
-    /// A symbolic link to this target is put at this path.
+    /// The entry that is put at this path is a symbolic link to this target.
     Link(&'v RootPath, &'v str),
     /// A directory is made at this path, and left alone where it was there before.
     Directory(&'v RootPath),

@@ -19,15 +19,14 @@ pub mod net;
 pub mod overlay;
 pub mod package;
 pub mod packet_filter;
+pub mod parting;
 pub mod path;
 pub mod peer;
 pub mod service;
 pub mod symlink;
 pub mod sysctl;
 pub mod user;
-
-// Temporary, on this branch alone: replaced at merge by each type's own `impl Resource`.
-mod stub;
+pub mod wanted;
 
 use std::fmt;
 
@@ -114,7 +113,7 @@ pub enum Question<'a> {
     Path {
         /// Where.
         path: &'a RootPath,
-        /// For a regular file: does it hold this?
+        /// What should be there; of a regular file, whether it holds that is answered.
         holds: Option<Holds<'a>>,
         /// Names to be resolved along with it.
         access: &'a Access,
@@ -132,6 +131,8 @@ pub enum Holds<'a> {
     Bytes(&'a [u8]),
     /// Any bytes of this SHA-256.
     Digest(&'a crate::digest::Sha256),
+    /// Nothing, since it should be a symbolic link to this.
+    Target(&'a str),
 }
 
 impl fmt::Debug for Holds<'_> {
@@ -139,6 +140,7 @@ impl fmt::Debug for Holds<'_> {
         match self {
             Holds::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             Holds::Digest(digest) => f.write_str(&crate::digest::hex(*digest)),
+            Holds::Target(target) => write!(f, "a link to {target:?}"),
         }
     }
 }
@@ -166,6 +168,20 @@ pub enum Answer {
     Check(CheckAnswer),
     /// The question makes no sense here (a kernel value of a mounted tree), and why.
     NotApplicable(&'static str),
+}
+
+impl Entry {
+    /// The trouble of finding this where a `wanted` was declared.
+    fn in_the_way(&self, path: &RootPath, wanted: &str) -> Trouble {
+        let found = match self {
+            Entry::File { .. } => "regular file",
+            Entry::Directory => "directory",
+            Entry::Symlink(_) => "symbolic link",
+            Entry::Other(name) => name,
+        };
+        let cause = format!("a {found} is there, and another kind of thing is never replaced");
+        Trouble::new(format!("make {wanted} {path}"), cause)
+    }
 }
 
 /// What is at a path, and the ids that the declared names stand for.
@@ -237,9 +253,9 @@ pub struct CheckAnswer {
 pub enum Step<'a> {
     /// Put a directory entry in place, whole, with its access, in one visible instant.
     Place(Place<'a>),
-    /// Give the directory at this path another mode or owner.
+    /// Give the regular file or directory at this path another mode or owner.
     Access {
-        /// Which directory.
+        /// Which.
         path: &'a RootPath,
         /// The new permission bits.
         mode: u16,
@@ -350,12 +366,39 @@ pub struct Trouble {
     pub awaits: Option<Object>,
     /// The declaration reaches for the host itself; nothing of it may be applied.
     pub touches_host: bool,
+    /// A directory was to be removed and holds something.
+    pub not_empty: bool,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.doing, self.cause)
+    }
+}
+
+impl Answer {
+    /// The answer to [`Question::Path`].
+    fn path(&self) -> Result<&PathAnswer, Trouble> {
+        match self {
+            Answer::Path(path) => Ok(path),
+            other => Err(other.mismatch()),
+        }
+    }
+
+    /// A machine that answers what it was not asked is not to be believed.
+    fn mismatch(&self) -> Trouble {
+        Trouble::new(
+            "read the machine's answer",
+            format_args!("it is to another question: {self:?}"),
+        )
+    }
 }
 
 impl Trouble {
     /// A trouble that waits for nothing.
     pub fn new(doing: impl Into<String>, cause: impl fmt::Display) -> Trouble {
-        Trouble { doing: doing.into(), cause: cause.to_string(), awaits: None, touches_host: false }
+        let (doing, cause) = (doing.into(), cause.to_string());
+        Trouble { doing, cause, awaits: None, touches_host: false, not_empty: false }
     }
 }
 

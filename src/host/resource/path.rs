@@ -10,6 +10,9 @@ pub struct RootPath(Box<str>);
 impl RootPath {
     /// Normalises `text`; the error says what is wrong with it and how to mend it.
     pub fn parse(text: &str) -> Result<RootPath, &'static str> {
+        if is_normal(text) {
+            return Ok(RootPath(text.into()));
+        }
         if !text.starts_with('/') {
             return Err("is not absolute: start it with /");
         }
@@ -51,6 +54,14 @@ impl RootPath {
         (!parent.is_empty()).then(|| RootPath(parent.into()))
     }
 
+    /// The directories above it, topmost first.
+    pub fn ancestors(&self) -> Vec<RootPath> {
+        let mut above: Vec<RootPath> =
+            std::iter::successors(self.parent(), RootPath::parent).collect();
+        above.reverse();
+        above
+    }
+
     /// This path is `other` or lies beneath it.
     pub fn is_within(&self, other: &RootPath) -> bool {
         match self.0.strip_prefix(&*other.0) {
@@ -64,8 +75,53 @@ impl RootPath {
     }
 }
 
+/// The text is a path in its normal form already, as nearly all are. A name that begins with a dot
+/// is for the longer way to judge.
+fn is_normal(text: &str) -> bool {
+    let mut length = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'/' if at > 0 && length == 0 => return false,
+            b'/' => length = 0,
+            0 => return false,
+            b'.' if length == 0 => return false,
+            _ if at == 0 || length == 255 => return false,
+            _ => length += 1,
+        }
+    }
+    length > 0 && text.len() <= 4095
+}
+
 impl fmt::Display for RootPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_one_spelling() {
+        let long = format!("/{}", "n".repeat(255));
+        for (text, normal) in [
+            ("/a", "/a"),
+            ("/a/b.c/d..", "/a/b.c/d.."),
+            ("//a///b/", "/a/b"),
+            ("/./a/./.b/...", "/a/.b/..."),
+            (&*long, &*long),
+            ("/é", "/é"),
+        ] {
+            assert_eq!(RootPath::parse(text).unwrap().as_str(), normal);
+        }
+    }
+
+    #[test]
+    fn what_leads_elsewhere_is_refused() {
+        let (long, deep) = (format!("/{}", "n".repeat(256)), "/ab".repeat(1366));
+        for text in ["", "a", "/", "//", "/.", "/a/..", "/../a", "/a\0", "a/", &long, &deep] {
+            assert!(RootPath::parse(text).is_err(), "{text}");
+        }
     }
 }

@@ -3,7 +3,13 @@
 use super::access::claim_path;
 use super::form::Text;
 use super::kind::{Carrier, Field, Kind, Shape, Touch, TIMEOUT_S};
-use super::RootPath;
+use super::{
+    Access, Answer, Entry, Found, Holds, Make, Object, Place, Question, Resource, RootPath,
+};
+use super::{Standing, Step, Trouble, Verdict};
+
+/// A link's own owner is whoever makes it, and its mode means nothing.
+static UNMANAGED: Access = Access { mode: None, owner: None, group: None };
 
 /// A declared symbolic link.
 #[derive(Debug)]
@@ -12,6 +18,50 @@ pub struct Symlink {
     pub path: RootPath,
     /// What it points to: any text that a link can hold.
     pub target: Box<str>,
+}
+
+impl Resource for Symlink {
+    fn kind(&self) -> &'static str {
+        "symlink"
+    }
+
+    fn object(&self) -> Object {
+        Object::new("path", self.path.as_str())
+    }
+
+    fn question(&self) -> Question<'_> {
+        Question::Path {
+            path: &self.path,
+            holds: Some(Holds::Target(&self.target)),
+            access: &UNMANAGED,
+        }
+    }
+
+    fn judge(&self, answer: &Answer, _standing: Standing) -> Result<Verdict<'_>, Trouble> {
+        let answer = answer.path()?;
+        let place = |over| {
+            let (uid, gid) = (answer.euid, answer.egid);
+            let make = Make::Symlink(&self.target);
+            vec![Step::Place(Place { path: &self.path, make, mode: 0o777, uid, gid, over })]
+        };
+        let absent =
+            || Verdict { steps: place(false), detail: "absent".into(), ..Verdict::default() };
+        match &answer.found {
+            Found::Nothing => Ok(absent()),
+            Found::NoParent(_) => Ok(Verdict { needs_parent: self.path.parent(), ..absent() }),
+            Found::Entry { kind: Entry::Symlink(target), .. } => {
+                let same = target == self.target.as_bytes();
+                let found = String::from_utf8_lossy(target);
+                let (steps, detail) = if same {
+                    (vec![], String::new())
+                } else {
+                    (place(true), format!("target {found:?} → {:?}", self.target))
+                };
+                Ok(Verdict { existed: true, steps, detail, ..Verdict::default() })
+            }
+            Found::Entry { kind, .. } => Err(kind.in_the_way(&self.path, "symlink")),
+        }
+    }
 }
 
 /// How a declaration names a symbolic link.
@@ -27,7 +77,9 @@ pub static KIND: Kind = Kind {
     carrier: Carrier::Any,
     rules: |fields, judge| {
         claim_path(fields, judge);
-        if let (Some(path), Some(target)) = (fields.path("path"), fields.text("target")) {
+        let Some(path) = fields.path("path") else { return };
+        judge.touches("path", Touch::Entry(path));
+        if let Some(target) = fields.text("target") {
             judge.touches("target", Touch::Link(path, target));
         }
     },

@@ -67,7 +67,7 @@ const RESOURCES: &[(&str, &str, &str)] = &[
     (r#""id":"a b","type":"directory","path":"/srv""#, "id", "is not an id"),
     (r#""id":"a","id":"b","type":"directory","path":"/srv""#, "id", "twice"),
     (r#""id":"a","path":"/srv""#, "type", "is missing"),
-    (r#""id":"a","type":null"#, "type", "is null, not text; leave the field out"),
+    (r#""id":"a","type":null"#, "type", "is null, not text; a field without"),
     (r#""id":"a","type":"fil""#, "type", "is not a type; did you mean \"file\"?"),
     (r#""id":"a","type":"directory","path":"/srv","timeout_s":0"#, "timeout_s", "1 to 86400"),
     (r#""id":"a","type":"directory","path":"/srv","timeout_s":86401"#, "timeout_s", "1 to 86400"),
@@ -224,7 +224,8 @@ const RESOURCES: &[(&str, &str, &str)] = &[
     ),
     (r#""id":"a","type":"packet_filter","table":"filter""#, "table", "is not the family and name"),
     (
-        r#""id":"a","type":"packet_filter","table":"inet t","chains":[{"name":"c","hook":"input"}]"#,
+        r#""id":"a","type":"packet_filter","table":"inet t",
+           "chains":[{"name":"c","hook":"input"}]"#,
         "chains[0].type",
         "give type, hook and priority together",
     ),
@@ -322,7 +323,8 @@ const LISTS: &[(&str, &str, &str, &str)] = &[
         "is declared by",
     ),
     (
-        r#"{"id":"a","type":"service","unit":"foo"},{"id":"b","type":"service","unit":"foo.service"}"#,
+        r#"{"id":"a","type":"service","unit":"foo"},
+           {"id":"b","type":"service","unit":"foo.service"}"#,
         r#"resources[1] "b""#,
         "unit",
         r#""foo.service" is declared by"#,
@@ -330,7 +332,8 @@ const LISTS: &[(&str, &str, &str, &str)] = &[
     (
         r#"{"id":"w","type":"overlay","interface":"w","addresses":["10.0.0.1/8"]},
            {"id":"a","type":"peer","overlay":"w","public_key":"KEY","allowed_ips":["10.1.2.3/16"]},
-           {"id":"b","type":"peer","overlay":"w","public_key":"OTHER","allowed_ips":["10.1.0.0/16"]}"#,
+           {"id":"b","type":"peer","overlay":"w","public_key":"OTHER",
+            "allowed_ips":["10.1.0.0/16"]}"#,
         r#"resources[2] "b""#,
         "allowed_ips",
         r#""10.1.0.0/16 of w" is declared by"#,

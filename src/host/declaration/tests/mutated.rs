@@ -1,8 +1,7 @@
 //! Damaged declarations: whatever is done to a good one, the parser answers.
 
 use super::{document, good, parse, parse_trusted, Bundle, Own};
-use crate::declaration::stored::{form, journal_text, parse_stored};
-use crate::declaration::Trust;
+use crate::declaration::stored::{form, journal_text, parse_stored, Stored};
 
 /// Marsaglia's xorshift: the same damage in every run.
 struct Dice(u64);
@@ -75,7 +74,9 @@ fn read_in_every_way(text: &[u8], own: &Own) -> bool {
     {
         assert!(!faults.is_empty() && faults.iter().all(|fault| !fault.wrong.is_empty()));
     }
-    let stored = parse_stored(text.to_vec(), Trust::Bundle, own, &mut |_| Some(b"value".to_vec()));
+    let stored = parse_stored(Stored::Trusted(Bundle::vouched(text.to_vec())), own, &mut |_| {
+        Some(b"value".to_vec())
+    });
     let Ok(declaration) = stored else { return false };
     let mut journal = Vec::new();
     let mut kept = std::collections::HashMap::new();
@@ -90,7 +91,8 @@ fn read_in_every_way(text: &[u8], own: &Own) -> bool {
     );
     let mut resolve =
         |name: &str| Some(kept.get(name).cloned().unwrap_or_else(|| b"value".to_vec()));
-    let back = parse_stored(journal, Trust::Bundle, own, &mut resolve).expect("what was accepted");
+    let back = parse_stored(Stored::Trusted(Bundle::vouched(journal)), own, &mut resolve)
+        .expect("what was accepted");
     assert_eq!(
         format!("{:?}", back.resources.iter().map(|it| &it.resource).collect::<Vec<_>>()),
         format!("{:?}", declaration.resources.iter().map(|it| &it.resource).collect::<Vec<_>>())

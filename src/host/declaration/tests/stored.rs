@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::{document, lines, read, read_trusted, Own};
-use crate::declaration::stored::{form, journal_form, journal_text, parse_stored};
-use crate::declaration::{Declaration, Trust};
+use crate::declaration::stored::{form, journal_form, journal_text, parse_stored, Stored};
+use crate::declaration::{Bundle, Declaration};
 use crate::digest::{hex, keyed};
 use crate::resource::file::{Body, File};
 
@@ -55,7 +55,7 @@ fn the_journal_has_no_secret_and_gives_equal_resources_back() {
 
     let mut resolve = |name: &str| secrets.0.get(name).cloned();
     let back =
-        parse_stored(text.clone().into_bytes(), Trust::Untrusted, &Own::default(), &mut resolve)
+        parse_stored(Stored::Untrusted(text.clone().into_bytes()), &Own::default(), &mut resolve)
             .unwrap();
     assert_eq!(
         format!("{:?}", back.resources.iter().map(|it| &it.resource).collect::<Vec<_>>()),
@@ -83,7 +83,7 @@ fn the_values_put_back_are_the_values_taken_out() {
         given.extend(value.clone());
         value
     };
-    parse_stored(text.into_bytes(), Trust::Untrusted, &Own::default(), &mut resolve).unwrap();
+    parse_stored(Stored::Untrusted(text.into_bytes()), &Own::default(), &mut resolve).unwrap();
     assert_eq!(given, [format!("{CANARY}\n\"").into_bytes(), b"Q0FOQVJZ".to_vec()]);
 }
 
@@ -91,7 +91,7 @@ fn the_values_put_back_are_the_values_taken_out() {
 fn a_secret_that_the_store_lost_is_a_fault() {
     let declaration = read(&with_secrets()).unwrap();
     let text = Secrets::default().text(&declaration);
-    let lost = parse_stored(text.into_bytes(), Trust::Untrusted, &Own::default(), &mut |_| None);
+    let lost = parse_stored(Stored::Untrusted(text.into_bytes()), &Own::default(), &mut |_| None);
     let faults = lost.unwrap_err();
     assert_eq!(faults.len(), 2, "{}", lines(&faults));
     assert!(faults[0].wrong.contains("is not in the store"), "{}", lines(&faults));
@@ -117,9 +117,13 @@ fn trust_is_the_same_on_the_way_back() {
     let (_, action) = super::good::examples().pop().unwrap();
     let declaration = read_trusted(&document(&action)).unwrap();
     let text = Secrets::default().text(&declaration).into_bytes();
-    let back = |trust| parse_stored(text.clone(), trust, &Own::default(), &mut |_| None);
-    assert_eq!(back(Trust::Bundle).unwrap().resources.len(), 1);
-    assert_eq!(back(Trust::Untrusted).unwrap_err()[0].wrong, "only a bundle may carry an action");
+    let back = |stored| parse_stored(stored, &Own::default(), &mut |_| None);
+    let trusted = Stored::Trusted(Bundle::vouched(text.clone()));
+    assert_eq!(back(trusted).unwrap().resources.len(), 1);
+    assert_eq!(
+        back(Stored::Untrusted(text.clone())).unwrap_err()[0].wrong,
+        "only a bundle may carry an action"
+    );
 }
 
 #[test]

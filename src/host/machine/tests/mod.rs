@@ -29,7 +29,7 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Scratch {
         let mut name = [0; 8];
-        super::random(&mut name).unwrap();
+        super::fill(&mut name);
         let name = format!("mesh-host-test-{}", crate::digest::hex(&name));
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).unwrap();

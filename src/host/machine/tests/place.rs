@@ -54,7 +54,7 @@ fn a_staged_secret_is_never_open_to_others_and_nothing_shows_before_the_commit()
     scratch.file("/f", "old");
     let (mut machine, at) = (scratch.machine(), path("/f"));
     let secret = Place { mode: 0o600, ..place(&at, Make::Bytes(b"secret"), true) };
-    let mut staged = machine.stage(&secret, LIMIT).unwrap();
+    let mut staged = machine.stage(&Step::Place(secret), LIMIT).unwrap();
     let beside = temporary(&at).into_string().unwrap();
     assert_eq!(scratch.names("/"), [beside.clone(), "f".to_string()]);
     assert_eq!((scratch.read("/f"), mode(&scratch, &beside)), (b"old".to_vec(), 0o600));
@@ -73,7 +73,7 @@ fn what_is_staged_and_dropped_leaves_nothing() {
     let scratch = Scratch::new();
     let mut machine = scratch.machine();
     for make in [Make::Bytes(b"x"), Make::Symlink("target")] {
-        drop(machine.stage(&place(&path("/f"), make, false), LIMIT).unwrap());
+        drop(machine.stage(&Step::Place(place(&path("/f"), make, false)), LIMIT).unwrap());
         assert_eq!(scratch.names("/"), [""; 0]);
     }
 }
@@ -84,7 +84,7 @@ fn what_appears_meanwhile_is_not_replaced() {
     for make in [Make::Bytes(b"ours"), Make::Symlink("ours")] {
         let scratch = Scratch::new();
         let (mut machine, at) = (scratch.machine(), path("/f"));
-        let mut staged = machine.stage(&place(&at, make, false), LIMIT).unwrap();
+        let mut staged = machine.stage(&Step::Place(place(&at, make, false)), LIMIT).unwrap();
         scratch.file("/f", "theirs");
         trouble(machine.commit(&mut staged), "something appeared there meanwhile");
         drop(staged);
@@ -113,8 +113,10 @@ fn another_kind_that_appears_meanwhile_is_not_replaced() {
     scratch.file("/f", "old").link("/l", "old");
     let mut machine = scratch.machine();
     let (f, l) = (path("/f"), path("/l"));
-    let mut file = machine.stage(&place(&f, Make::Bytes(b"new"), true), LIMIT).unwrap();
-    let mut link = machine.stage(&place(&l, Make::Symlink("new"), true), LIMIT).unwrap();
+    let mut file =
+        machine.stage(&Step::Place(place(&f, Make::Bytes(b"new"), true)), LIMIT).unwrap();
+    let mut link =
+        machine.stage(&Step::Place(place(&l, Make::Symlink("new"), true)), LIMIT).unwrap();
     std::fs::remove_file(scratch.at("/f")).unwrap();
     symlink("/etc/passwd", scratch.at("/f")).unwrap();
     std::fs::remove_file(scratch.at("/l")).unwrap();
@@ -131,7 +133,8 @@ fn a_parent_swapped_for_a_link_leads_nowhere_else() {
     let scratch = Scratch::new();
     scratch.directory("/d").directory("/victim");
     let (mut machine, at) = (scratch.machine(), path("/d/f"));
-    let mut staged = machine.stage(&place(&at, Make::Bytes(b"x"), false), LIMIT).unwrap();
+    let mut staged =
+        machine.stage(&Step::Place(place(&at, Make::Bytes(b"x"), false)), LIMIT).unwrap();
     std::fs::rename(scratch.at("/d"), scratch.at("/moved")).unwrap();
     scratch.link("/d", "victim");
     machine.commit(&mut staged).unwrap();
@@ -178,7 +181,7 @@ fn a_stray_of_an_interrupted_run_is_found_and_nothing_else_is_removed() {
         make_stray(&stray);
         assert_eq!(machine.sweep(&at), Ok(true));
         make_stray(&stray);
-        drop(machine.stage(&place(), LIMIT).unwrap());
+        drop(machine.stage(&Step::Place(place()), LIMIT).unwrap());
         assert_eq!(scratch.names("/"), [""; 0]);
     }
     std::fs::create_dir_all(stray.join("full")).unwrap();
@@ -203,7 +206,9 @@ fn a_group_is_made_durable_small_or_large() {
         let paths: Vec<RootPath> = (0..count).map(|at| path(&format!("/{count}-{at}"))).collect();
         let mut group: Vec<_> = paths
             .iter()
-            .map(|at| machine.stage(&place(at, Make::Bytes(b"x"), false), LIMIT).unwrap())
+            .map(|at| {
+                machine.stage(&Step::Place(place(at, Make::Bytes(b"x"), false)), LIMIT).unwrap()
+            })
             .collect();
         machine.sync(&group).unwrap();
         group.iter_mut().for_each(|staged| machine.commit(staged).unwrap());
@@ -212,7 +217,7 @@ fn a_group_is_made_durable_small_or_large() {
     }
     // What has been taken away cannot be made durable, and that is said.
     let at = path("/gone");
-    let staged = machine.stage(&place(&at, Make::Bytes(b"x"), false), LIMIT).unwrap();
+    let staged = machine.stage(&Step::Place(place(&at, Make::Bytes(b"x"), false)), LIMIT).unwrap();
     std::fs::remove_file(scratch.0.join(".").join(temporary(&at).to_str().unwrap())).unwrap();
     trouble(machine.sync(&[staged]), "no such file or directory");
 }

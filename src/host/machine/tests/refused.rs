@@ -90,7 +90,8 @@ fn a_group_over_several_file_systems_is_made_durable() {
     let mut machine = scratch.machine();
     let paths: Vec<RootPath> =
         (0..40).map(|n| path(&format!("{}/{n}", ["", "/mount"][n % 2]))).collect();
-    let stage = |at| machine.stage(&place(at, Make::Bytes(b"x"), false), LIMIT).unwrap();
+    let stage =
+        |at| machine.stage(&Step::Place(place(at, Make::Bytes(b"x"), false)), LIMIT).unwrap();
     let mut group: Vec<_> = paths.iter().map(stage).collect();
     machine.sync(&group).unwrap();
     group.iter_mut().for_each(|staged| machine.commit(staged).unwrap());

@@ -3,8 +3,14 @@
 use std::io::Read;
 use std::time::Instant;
 
+use super::super::place::{Entry as Placed, Staged};
 use super::super::sync;
 use super::*;
+use crate::resource::Step;
+
+fn entries(group: &[Staged]) -> Vec<&Placed> {
+    group.iter().filter_map(|staged| staged.0.as_ref()).collect()
+}
 
 const FILES: usize = 10_000;
 
@@ -72,7 +78,9 @@ fn one_sync_of_the_file_system_is_cheaper_than_many_of_files() {
     for count in [1, 2, 4, 8, 16, 32, 64, 128] {
         let paths: Vec<RootPath> = (0..count).map(|n| path(&format!("/file-{n}"))).collect();
         let mut time = |sync: fn(&[super::super::Staged]) -> bool| {
-            let stage = |at| machine.stage(&place(at, Make::Bytes(&[b'x'; 4000]), true), LIMIT);
+            let stage = |at| {
+                machine.stage(&Step::Place(place(at, Make::Bytes(&[b'x'; 4000]), true)), LIMIT)
+            };
             let mut group: Vec<_> = paths.iter().map(stage).map(Result::unwrap).collect();
             let began = Instant::now();
             assert!(sync(&group));
@@ -81,8 +89,8 @@ fn one_sync_of_the_file_system_is_cheaper_than_many_of_files() {
             began.elapsed()
         };
         let mut best = |sync| (0..5).map(|_| time(sync)).min().unwrap();
-        let each = best(|group| sync::one_by_one(group).is_ok());
-        let whole = best(|group| sync::whole_systems(group).is_ok());
+        let each = best(|group| sync::one_by_one(&entries(group)).is_ok());
+        let whole = best(|group| sync::whole_systems(&entries(group)).is_ok());
         println!("{count:4} files: one by one {each:?}, the whole file system {whole:?}");
     }
 }

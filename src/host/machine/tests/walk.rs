@@ -110,7 +110,10 @@ fn a_users_link_leads_only_to_what_is_the_users() {
     // Root's own link makes the user's no better.
     trouble(ask(&mut machine, "/home/on/f", None), "belongs to user 4242");
     let (target, bytes) = (path("/home/etc/f"), Make::Bytes(b"x"));
-    trouble(machine.stage(&place(&target, bytes, false), LIMIT), "such a link is not followed");
+    trouble(
+        machine.stage(&Step::Place(place(&target, bytes, false)), LIMIT),
+        "such a link is not followed",
+    );
     assert_eq!(scratch.names("/etc"), [""; 0]);
 }
 
@@ -134,7 +137,7 @@ fn the_hosts_own_places_are_refused_also_through_a_link() {
     for at in ["/way/mesh-host", "/way/mesh-host/journal.jsonl", "/up/mesh-host/journal.jsonl"] {
         touches_host(ask(&mut machine, at, None), own);
         let at = path(at);
-        touches_host(machine.stage(&place(&at, Make::Bytes(b"x"), false), LIMIT), own);
+        touches_host(machine.stage(&Step::Place(place(&at, Make::Bytes(b"x"), false)), LIMIT), own);
         for kind in [Removable::File, Removable::Directory] {
             touches_host(machine.take(&Step::Remove { path: &at, kind }, LIMIT), own);
         }
@@ -171,7 +174,7 @@ fn what_makes_the_hosts_unit_another_is_refused_through_a_link() {
     let at = path("/units/web.service");
     touches_host(ask(&mut machine, "/units/web.service", Some(Holds::Bytes(alias))), "own unit");
     for make in [Make::Bytes(alias), Make::Symlink("/lib/systemd/system/nox-mesh-host.service")] {
-        touches_host(machine.stage(&place(&at, make, false), LIMIT), "own unit");
+        touches_host(machine.stage(&Step::Place(place(&at, make, false)), LIMIT), "own unit");
     }
     machine.take(&Step::Place(place(&at, Make::Bytes(b"[Unit]\n"), false)), LIMIT).unwrap();
     assert_eq!(scratch.names("/etc/systemd/system"), ["web.service"]);

@@ -1,0 +1,88 @@
+# Builds, tests, measures and installs the node host. `make help` lists what there is.
+
+TARGET  := $(or $(CARGO_TARGET_DIR),target)
+HOST    := $(shell rustc -vV | sed -n 's/^host: //p')
+MUSL    := $(firstword $(subst -, ,$(HOST)))-unknown-linux-musl
+BIN     ?= $(TARGET)/release/nox-mesh-host
+MAXSIZE := 2621440
+
+DESTDIR ?=
+PREFIX  ?= /usr/local
+SYSTEMD  = $(DESTDIR)$(PREFIX)/lib/systemd
+INSTALLED = $(DESTDIR)$(PREFIX)/bin/nox-mesh-host \
+	$(SYSTEMD)/system/nox-mesh-host.service \
+	$(SYSTEMD)/system-preset/80-nox-mesh-host.preset \
+	$(DESTDIR)$(PREFIX)/share/man/man8/nox-mesh-host.8
+
+.PHONY: help build run check bench fuzz static install uninstall
+.DEFAULT_GOAL := help
+
+help:           ## this list
+	@sed -n 's/^\([a-z]*\): .*## /\1\t/p' Makefile | expand -t 12
+
+build:          ## the release binary
+	cargo build --release --locked
+
+# Everything happens under $(RUN); no privilege is needed and nothing outside is touched.
+RUN := $(abspath $(TARGET)/run)
+run: build      ## apply tests/example.json to a scratch root: plan, apply, apply again
+	rm -rf $(RUN) && mkdir -p $(RUN)
+	$(BIN) --root $(RUN) plan tests/example.json
+	$(BIN) --root $(RUN) apply tests/example.json
+	$(BIN) --root $(RUN) apply tests/example.json
+	$(BIN) --root $(RUN) plan --exit-code tests/example.json >$(RUN)/plan.txt
+	@echo 'second run: nothing to change'
+
+SKIPS := $(TARGET)/skips
+define component
+if cargo $(1) --version >/dev/null 2>&1; then echo '$(2)'; $(2); \
+else echo 'no $(1) here: rustup component add $(3)' >$(SKIPS)/$(1); fi
+endef
+check:          ## formatting, lints, every test; then what was skipped and why
+	@rm -rf $(SKIPS) && mkdir -p $(SKIPS)
+	@$(call component,fmt,cargo fmt --all --check,rustfmt)
+	@$(call component,clippy,cargo clippy --workspace --all-targets --locked -- -D warnings,clippy)
+	@cargo test --workspace --locked --no-fail-fast; status=$$?; \
+	if [ -z "$$(ls $(SKIPS))" ]; then echo 'skipped: nothing'; else echo 'skipped:'; \
+	( cd $(SKIPS) && grep . * /dev/null | sed 's/^/  /; s/:/: /' ); fi; exit $$status
+
+N ?=
+DIR ?= /var/tmp
+bench:          ## speed and memory against a bare loop and cf-agent (N="100 1000", DIR=/path)
+	cargo build --release --locked -p nox-mesh-host -p mesh-bench
+	$(TARGET)/release/mesh-bench --dir $(DIR) --host $(BIN) $(N)
+
+FUZZ_S ?= 60
+fuzz:           ## a minute of each fuzz target (FUZZ_S=seconds)
+	@cargo fuzz --version >/dev/null 2>&1 || \
+	{ echo 'no cargo-fuzz here: cargo install cargo-fuzz'; exit 1; }
+	@cargo +nightly --version >/dev/null 2>&1 || \
+	{ echo 'no nightly toolchain here: rustup toolchain install nightly'; exit 1; }
+	@for target in $$(ls tests/fuzz/targets | sed 's/\.rs$$//'); do \
+	corpus=tests/fuzz/corpus/$$target; mkdir -p $$corpus; \
+	cargo +nightly fuzz run --fuzz-dir tests/fuzz $$target $$corpus $(wildcard tests/wire) -- \
+	-max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=1024 || exit 1; done
+
+static:         ## the release binary with no library to find, and the proof that it is so
+	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]; then triple=$(MUSL); \
+	command -v musl-gcc >/dev/null || export CC_$(subst -,_,$(MUSL))=cc; \
+	else triple=$(HOST); export RUSTFLAGS='-C target-feature=+crt-static'; \
+	echo 'no musl target (rustup target add $(MUSL)): linking glibc statically,'; \
+	echo 'which still looks names up through the shared libraries of the machine'; fi; \
+	cargo build --release --locked --target $$triple && \
+	bin=$(TARGET)/$$triple/release/nox-mesh-host && size=$$(wc -c <$$bin) && \
+	echo "$$bin $$size bytes" && \
+	if ! ldd $$bin 2>&1 | grep -qiE 'statically linked|not a (valid )?dynamic'; then \
+	echo 'it is not static:'; ldd $$bin; exit 1; fi && \
+	if [ $$size -gt $(MAXSIZE) ]; then echo 'it is larger than $(MAXSIZE) bytes'; exit 1; fi
+
+install:        ## binary, unit, preset and man page below $(DESTDIR)$(PREFIX) (BIN=file to choose)
+	@test -x $(BIN) || $(MAKE) build
+	install -D -m 0755 $(BIN) $(word 1,$(INSTALLED))
+	install -D -m 0644 unit/nox-mesh-host.service $(word 2,$(INSTALLED))
+	sed -i 's,/usr/bin/nox-mesh-host,$(PREFIX)/bin/nox-mesh-host,' $(word 2,$(INSTALLED))
+	install -D -m 0644 unit/80-nox-mesh-host.preset $(word 3,$(INSTALLED))
+	install -D -m 0644 unit/nox-mesh-host.8 $(word 4,$(INSTALLED))
+
+uninstall:      ## takes away what install brought; state and configuration stay
+	rm -f $(INSTALLED)

@@ -1,0 +1,158 @@
+//! Taking a declaration in, and getting it back out of the store.
+//!
+//! What is accepted is what the host will hold the machine to from now on, so everything that can
+//! refuse it comes first, and its secrets are on the disk before the journal names them.
+
+use std::collections::BTreeSet;
+
+use crate::declaration::{self, Declaration, Fault, Own, Stored};
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::plan::{self, Claims, Fate};
+use crate::store::{Hex, Kind, Paused, Record, Secrets, Source, State, Store, When};
+
+/// Whether `source` may declare this now: not below the serial that it declared before, not other
+/// words under the same serial, and, unless `claims` says so, nothing that another source owns.
+///
+/// # Errors
+/// [`Error::Refused`], naming everything that stands against it.
+pub fn may(
+    source: Source,
+    declaration: &Declaration,
+    state: &State,
+    claims: Claims,
+    what: &str,
+) -> Result<(), Error> {
+    let mut faults: Vec<Fault> = Vec::new();
+    faults.extend(stale(source, declaration, state));
+    let fates = plan::fates(source, declaration, state, claims);
+    for (position, declared) in declaration.resources.iter().enumerate() {
+        if let Some(Fate::Conflict(owner)) = fates.get(&position) {
+            faults.push(Fault {
+                place: format!("resources[{position}] {:?}", declared.id),
+                field: String::new(),
+                wrong: format!("{} is owned by {owner}", declared.resource.object()),
+                mend: "apply with --take to take it over, for good".into(),
+            });
+        }
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Refused { what: what.into(), faults }),
+    }
+}
+
+fn stale(source: Source, declaration: &Declaration, state: &State) -> Option<Fault> {
+    let serial = declaration.serial?;
+    let accepted = state.accepted(source);
+    let last = accepted.and_then(|accepted| accepted.serial).unwrap_or(0);
+    let floor = if source == Source::Link { state.floor().max(last) } else { last };
+    let wrong = if serial < floor {
+        format!("{serial} is stale: {floor} was accepted before")
+    } else if accepted.is_some_and(|it| serial == last && it.sha256 != declaration.sha256) {
+        format!("{serial} was accepted before, with other contents")
+    } else {
+        return None;
+    };
+    let mend = "give each new declaration a higher serial".into();
+    Some(Fault { place: String::new(), field: "serial".into(), wrong, mend })
+}
+
+/// Refuses what leads, by the links that stand on this machine, to the host itself.
+///
+/// # Errors
+/// [`Error::Refused`], naming each resource that does.
+pub fn guard(machine: &mut Machine, declaration: &Declaration, what: &str) -> Result<(), Error> {
+    let mut faults = Vec::new();
+    for (position, declared) in declaration.resources.iter().enumerate() {
+        if let Err(trouble) = machine.guard(&declared.resource.question()) {
+            faults.push(Fault {
+                place: format!("resources[{position}] {:?}", declared.id),
+                field: "path".into(),
+                wrong: trouble.to_string(),
+                mend: "leave what is the host's own to its installation".into(),
+            });
+        }
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Refused { what: what.into(), faults }),
+    }
+}
+
+/// Records that `source` declares this from now on, unless it does so already.
+///
+/// # Errors
+/// The store cannot be written; nothing is accepted then.
+pub fn accept(
+    store: &mut Store,
+    secrets: &mut Secrets,
+    source: Source,
+    declaration: &Declaration,
+    now: When,
+) -> Result<(), Error> {
+    if store.state().accepted(source).is_some_and(|it| it.sha256 == declaration.sha256) {
+        return Ok(());
+    }
+    let mut failed = None;
+    let mut keep = |value: &[u8]| match secrets.put(value) {
+        Ok(name) => name,
+        Err(error) => {
+            failed = Some(error);
+            String::new()
+        }
+    };
+    let mut text = Vec::new();
+    declaration::journal_text(declaration, &mut keep, &mut |piece| text.extend_from_slice(piece));
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    secrets.sync()?;
+    let record = Record {
+        source: Some(source),
+        sha256: Some(Hex(declaration.sha256)),
+        serial: declaration.serial,
+        node: declaration.node.as_deref().map(Into::into),
+        ..Record::new(Kind::Accepted)
+    };
+    store.accept(record, &text, now)?;
+    store.flush()
+}
+
+/// The declaration that `source` has in force, as the store keeps it.
+///
+/// # Errors
+/// It cannot be read back, or this host would no longer accept it.
+pub fn stored(stored: Stored, secrets: Option<&Secrets>, own: &Own) -> Result<Declaration, Error> {
+    let mut value = |name: &str| secrets.and_then(|secrets| secrets.get(name).ok());
+    declaration::parse_stored(stored, own, &mut value)
+        .map_err(|faults| Error::Refused { what: "a declaration in the store".into(), faults })
+}
+
+/// The pause in force at `now`.
+pub fn paused(state: &State, now: When) -> Option<&Paused> {
+    state.paused().filter(|paused| paused.until.is_none_or(|until| now.0 < until))
+}
+
+/// After a pass that wrote something: rewrites the journal where that is due, and drops the secret
+/// values that nothing in force names any more.
+///
+/// # Errors
+/// It could not be done; the store is as it was, and nothing is lost.
+pub fn tidy(store: &mut Store, secrets: &Secrets, own: &Own, now: When) -> Result<(), Error> {
+    let mut extract = |words: &Stored, objects: &[&str]| declaration::excerpts(words, objects, own);
+    store.compact_if_due(&mut extract, now)?;
+    let accepted = |source| store.state().accepted(source).map(|it| it.words);
+    let in_force: Vec<_> = Source::ALL.into_iter().filter_map(accepted).collect();
+    // What has not been applied whole is held in the form before it, secrets and all.
+    let whole = |source| store.state().is_whole(source);
+    if secrets.is_empty() || !Source::ALL.into_iter().all(|it| accepted(it).is_none() || whole(it))
+    {
+        return Ok(());
+    }
+    let mut named = BTreeSet::new();
+    for words in in_force {
+        named.extend(declaration::secrets_named(store.words(words)?.bytes()));
+    }
+    secrets.sweep(&named)
+}

@@ -1,0 +1,356 @@
+//! What each command does.
+
+use std::ffi::OsStr;
+use std::io::stdout;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::show::{self, Paint};
+use super::table::{help, Command};
+use super::watch::Terminal;
+use super::{print, Invocation};
+use crate::accept;
+use crate::declaration::{self, Declaration, Own};
+use crate::error::{Error, Stage};
+use crate::machine::{self, Machine};
+use crate::plan::{self, Claims};
+use crate::reconcile::{paused_report, reconcile, Ledger, Options, Work};
+use crate::report::{Outcome, Report, Trigger};
+use crate::resource::RootPath;
+use crate::store::{self, Kind, Reading, Record, Secrets, Source, State, Store, When};
+
+/// How long a pass waits for another one to let go of the lock.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The exit code of `plan --exit-code` where there is something to change.
+const CHANGES: u8 = 10;
+
+/// Where things are, for one run.
+struct Place {
+    root: PathBuf,
+    state: PathBuf,
+    own: Own,
+}
+
+/// Runs the command; the process's exit code.
+pub(super) fn run(it: &Invocation) -> Result<u8, Error> {
+    let command = match it.command {
+        Some(command) if !it.help => command,
+        named => return print(&help(named)).map(|()| 0),
+    };
+    match command {
+        Command::Apply => apply(it),
+        Command::Plan => plan(it),
+        Command::Check => check(it),
+        Command::Reconcile => reconcile_store(it),
+        Command::Status => super::look::status(it, &Place::of(it)?.state),
+        Command::Owned => super::look::owned(it, &Place::of(it)?.state),
+        Command::Journal => super::look::journal(it, &Place::of(it)?.state),
+        Command::Pause => pause(it),
+        Command::Resume => resume(it),
+        Command::Rescue => rescue(it),
+        Command::Schema => print(&declaration::schema()).map(|()| 0),
+        Command::Unit => print(include_str!("../../../unit/nox-mesh-host.service")).map(|()| 0),
+        Command::Version => version(it),
+        Command::Help => match it.operands.first() {
+            None => print(&help(None)).map(|()| 0),
+            Some(name) => {
+                let name = name.to_string_lossy();
+                let command = Command::named(&name).ok_or_else(|| super::unknown(&name))?;
+                print(&help(Some(command))).map(|()| 0)
+            }
+        },
+    }
+}
+
+impl Place {
+    fn of(it: &Invocation) -> Result<Place, Error> {
+        let root = it.root.clone().unwrap_or_else(|| "/".into());
+        let state = it.state.clone().unwrap_or_else(|| root.join("var/lib/mesh-host"));
+        let config = it.config.clone().unwrap_or_else(|| root.join("etc/mesh-host/config.json"));
+        super::config::read(&config, it.config.is_some())?;
+        let binary = std::env::current_exe().ok();
+        let own = Own {
+            state: within(&root, &state),
+            config: it.config.as_deref().and_then(|config| within(&root, config)),
+            binary: binary.and_then(|binary| within(&root, &binary)),
+        };
+        Ok(Place { root, state, own })
+    }
+
+    fn machine(&self) -> Result<Machine, Error> {
+        Machine::open(&self.root, self.own.clone())
+            .map_err(|trouble| Error::failed(Stage::Observe, trouble.doing, trouble.cause))
+    }
+
+    fn store(&self) -> Result<Store, Error> {
+        let mut store = Store::open(&self.state, PATIENCE, machine::now())?;
+        for notice in store.take_notices() {
+            show::note(&notice);
+        }
+        Ok(store)
+    }
+
+    fn secrets(&self) -> Result<Secrets, Error> {
+        Secrets::open(&self.state, &mut machine::fill)
+    }
+}
+
+/// `path` as one inside `root`, where it is that; links on the way are resolved as far as they are
+/// there.
+fn within(root: &Path, path: &Path) -> Option<RootPath> {
+    let root = root.canonicalize().ok()?;
+    let mut rest = Vec::new();
+    let absolute = std::path::absolute(path).ok()?;
+    let mut there = absolute.as_path();
+    let resolved = loop {
+        match there.canonicalize() {
+            Ok(resolved) => break resolved,
+            Err(_) => {
+                rest.push(there.file_name()?);
+                there = there.parent()?;
+            }
+        }
+    };
+    let resolved = rest.iter().rev().fold(resolved, |path, name| path.join(name));
+    let inside = Path::new("/").join(resolved.strip_prefix(&root).ok()?);
+    RootPath::parse(inside.to_str()?).ok()
+}
+
+/// What the operand names, read and checked; and whose it is.
+fn declared(it: &Invocation, place: &Place) -> Result<(Source, Declaration, String), Error> {
+    let default = place.root.join("etc/mesh-host/substrate.lock");
+    let operand = it.operands.first().map_or(default.as_os_str(), |file| file);
+    let what = match operand == OsStr::new("-") {
+        true => "standard input".to_string(),
+        false => operand.to_string_lossy().into_owned(),
+    };
+    let refused = |faults| Error::Refused { what: what.clone(), faults };
+    let (source, parsed) = match it.bundle {
+        true => {
+            let bundle = machine::open_bundle(Path::new(operand))?;
+            (Source::Bundle, declaration::parse_trusted(bundle, &place.own))
+        }
+        false => {
+            let text = machine::read_declaration(Path::new(operand))?;
+            (Source::Local, declaration::parse(text, &place.own))
+        }
+    };
+    Ok((source, parsed.map_err(refused)?, what))
+}
+
+fn apply(it: &Invocation) -> Result<u8, Error> {
+    let place = Place::of(it)?;
+    let (source, declaration, what) = declared(it, &place)?;
+    let mut machine = place.machine()?;
+    let fresh = !place.state.join(store::JOURNAL).exists();
+    if fresh {
+        accept::guard(&mut machine, &declaration, &what)?;
+    }
+    let mut store = place.store()?;
+    let claims = claims(it);
+    accept::may(source, &declaration, store.state(), claims, &what)?;
+    let known = store.state().accepted(source).map(|accepted| accepted.sha256);
+    if !fresh && known != Some(declaration.sha256) {
+        accept::guard(&mut machine, &declaration, &what)?;
+    }
+    announce(it, source, &declaration, store.state());
+    let mut secrets = place.secrets()?;
+    accept::accept(&mut store, &mut secrets, source, &declaration, machine::now())?;
+    pass(
+        it,
+        &place,
+        &mut machine,
+        &mut store,
+        &secrets,
+        &[Work { source, declaration: &declaration }],
+    )
+}
+
+fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
+    let place = Place::of(it)?;
+    let mut machine = place.machine()?;
+    let mut store = place.store()?;
+    let secrets = place.secrets()?;
+    let mut declared = Vec::new();
+    for source in Source::ALL {
+        let Some(accepted) = store.state().accepted(source) else { continue };
+        let words = accepted.words;
+        let mut declaration = accept::stored(store.words(words)?, Some(&secrets), &place.own)?;
+        // The store keeps it without its secrets, and so in other bytes than it came in.
+        declaration.sha256 = accepted_sha256(&store, source);
+        declared.push((source, declaration));
+    }
+    if declared.is_empty() && !it.quiet {
+        show::note("nothing has been declared to this host yet; apply a declaration first");
+    }
+    let works: Vec<Work> = declared
+        .iter()
+        .map(|(source, declaration)| Work { source: *source, declaration })
+        .collect();
+    pass(it, &place, &mut machine, &mut store, &secrets, &works)
+}
+
+fn accepted_sha256(store: &Store, source: Source) -> crate::digest::Sha256 {
+    store.state().accepted(source).map(|it| it.sha256).unwrap_or_default()
+}
+
+/// A pass over `works`, unless a person holds the machine still; its report.
+fn pass(
+    it: &Invocation,
+    place: &Place,
+    machine: &mut Machine,
+    store: &mut Store,
+    secrets: &Secrets,
+    works: &[Work],
+) -> Result<u8, Error> {
+    if let Some(paused) = accept::paused(store.state(), machine::now()) {
+        return said(it, &paused_report(works, Trigger::Command, &paused.reason));
+    }
+    let mut watch = Terminal::new(it);
+    let options = Options {
+        trigger: Trigger::Command,
+        diffs: it.json || it.verbose,
+        claims: claims(it),
+        own: &place.own,
+        watch: &mut watch,
+    };
+    let before = store.state().seq();
+    let report = reconcile(machine, Ledger::live(store, secrets), works, options)?;
+    drop(watch);
+    if store.state().seq() != before {
+        // What could not be tidied now is tidied after another pass.
+        if let Err(error) = accept::tidy(store, secrets, &place.own, machine::now()) {
+            show::note(&error.to_string());
+        }
+    }
+    said(it, &report)
+}
+
+fn plan(it: &Invocation) -> Result<u8, Error> {
+    let place = Place::of(it)?;
+    let (source, declaration, what) = declared(it, &place)?;
+    let mut machine = place.machine()?;
+    accept::guard(&mut machine, &declaration, &what)?;
+    let reading = Reading::of(&place.state)?;
+    accept::may(source, &declaration, &reading.state, claims(it), &what)?;
+    let secrets = Secrets::read(&place.state)?;
+    let mut watch = Terminal::new(it);
+    let options = Options {
+        trigger: Trigger::Command,
+        diffs: true,
+        claims: claims(it),
+        own: &place.own,
+        watch: &mut watch,
+    };
+    let ledger = Ledger::dry(&reading.state, secrets.as_ref());
+    let works = [Work { source, declaration: &declaration }];
+    let report = reconcile(&mut machine, ledger, &works, options)?;
+    drop(watch);
+    let code = said(it, &report)?;
+    let idle = |line: &crate::report::Line| {
+        matches!(line.outcome, Outcome::Unchanged | Outcome::NotApplicable | Outcome::Claimed)
+    };
+    match it.exit_code && code == 0 && !report.lines.iter().all(idle) {
+        true => Ok(CHANGES),
+        false => Ok(code),
+    }
+}
+
+fn check(it: &Invocation) -> Result<u8, Error> {
+    let place = Place::of(it)?;
+    let (_, declaration, what) = declared(it, &place)?;
+    let count = declaration.resources.len();
+    if it.json {
+        let sha256 = crate::digest::hex(&declaration.sha256);
+        let shape = serde_json::json!({"schema": "check/1", "resources": count, "sha256": sha256});
+        return print(&format!("{shape}\n")).map(|()| 0);
+    }
+    if !it.quiet {
+        let plural = if count == 1 { "resource" } else { "resources" };
+        print(&format!("{what}: {count} {plural}, no fault\n"))?;
+    }
+    Ok(0)
+}
+
+fn claims(it: &Invocation) -> Claims {
+    match it.take {
+        true => Claims::Take,
+        false => Claims::BySource,
+    }
+}
+
+/// Names what will go before anything is touched.
+fn announce(it: &Invocation, source: Source, declaration: &Declaration, state: &State) {
+    if it.quiet {
+        return;
+    }
+    for object in plan::released(source, declaration, state) {
+        if let Some(owned) = state.get(object.as_str()) {
+            let parting = crate::resource::parting::parting(owned.of_type, owned.standing);
+            if parting != crate::resource::parting::Parting::Forget {
+                show::note(&format!("will remove {} {}", owned.of_type, object.name()));
+            }
+        }
+    }
+}
+
+/// Shows a report; the exit code that it stands for.
+fn said(it: &Invocation, report: &Report) -> Result<u8, Error> {
+    for failure in &report.errors {
+        show::failure(failure);
+    }
+    if it.json {
+        super::print_json(report)?;
+    } else if !it.quiet {
+        let paint = Paint { colored: it.colored(&stdout()) };
+        print(&show::report(report, paint, it.verbose))?;
+    }
+    Ok(if report.outcome == Outcome::Failed { 1 } else { 0 })
+}
+
+fn pause(it: &Invocation) -> Result<u8, Error> {
+    let Some(reason) = it.reason.as_deref().filter(|reason| !reason.trim().is_empty()) else {
+        return Err(Error::Usage("pause wants --reason, for whoever looks next".into()));
+    };
+    let place = Place::of(it)?;
+    let mut store = place.store()?;
+    let until = it.pause_for.map(|span| When(machine::now().0 + span.as_secs()));
+    let record = Record { reason: Some(reason.into()), until, ..Record::new(Kind::Paused) };
+    store.append(record, machine::now())?;
+    store.flush()?;
+    let until = until.map_or("until resume".into(), |until| format!("until {}", until));
+    super::done(it, "pause/1", &format!("paused {until}: {reason}"))
+}
+
+fn resume(it: &Invocation) -> Result<u8, Error> {
+    let place = Place::of(it)?;
+    let mut store = place.store()?;
+    if store.state().paused().is_none() {
+        return super::done(it, "resume/1", "was not paused");
+    }
+    store.append(Record::new(Kind::Resumed), machine::now())?;
+    store.flush()?;
+    super::done(it, "resume/1", "resumed; the next pass applies what was accepted")
+}
+
+fn rescue(it: &Invocation) -> Result<u8, Error> {
+    if !it.discard_state {
+        return Err(Error::Usage("rescue wants --discard-state, so that it is meant".into()));
+    }
+    let place = Place::of(it)?;
+    let discarded = store::discard(&place.state, PATIENCE, machine::now())?;
+    super::done(it, "rescue/1", &format!("set aside as {}", discarded.aside.display()))
+}
+
+fn version(it: &Invocation) -> Result<u8, Error> {
+    let version = env!("CARGO_PKG_VERSION");
+    match it.json {
+        true => {
+            let shape = serde_json::json!({"schema": "version/1", "version": version});
+            print(&format!("{shape}\n"))?;
+        }
+        false => print(&format!("nox-mesh-host {version}\n"))?,
+    }
+    Ok(0)
+}

@@ -1,0 +1,276 @@
+//! The commands that only look at the store: what it holds, what it recorded, how things stand.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{print, print_json, Invocation};
+use crate::accept;
+use crate::error::Error;
+use crate::machine;
+use crate::resource::Standing;
+use crate::store::{self, Entry, Reading, Source, State, Tail};
+use crate::when::When;
+
+/// How many records `journal` shows where nobody says.
+const LAST: u64 = 20;
+
+/// How often a followed journal is looked at.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// `owned`: what the host owns, in order of making.
+pub(super) fn owned(it: &Invocation, state: &Path) -> Result<u8, Error> {
+    #[derive(Serialize)]
+    struct Holding<'s> {
+        object: &'s str,
+        #[serde(rename = "type")]
+        kind: &'s str,
+        id: &'s str,
+        source: Source,
+        since: String,
+        made: &'static str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        implied: bool,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pending: bool,
+    }
+    #[derive(Serialize)]
+    struct Shape<'s> {
+        schema: &'static str,
+        owned: Vec<Holding<'s>>,
+    }
+    let reading = Reading::of(state)?;
+    let holding = |owned: store::Owned<'_>| {
+        let made = if owned.standing == Standing::Created { "created" } else { "adopted" };
+        let since = When(owned.since).to_string();
+        (made, since, owned.pending.is_some())
+    };
+    if it.json {
+        let owned = reading.state.owned().map(|owned| {
+            let (made, since, pending) = holding(owned);
+            let store::Owned { object, of_type: kind, id, source, implied, .. } = owned;
+            Holding { object, kind, id, source, since, made, implied, pending }
+        });
+        return print_json(&Shape { schema: "owned/1", owned: owned.collect() }).map(|()| 0);
+    }
+    let mut out = String::new();
+    for owned in reading.state.owned() {
+        let (made, since, pending) = holding(owned);
+        let name = owned.object.split_once(':').map_or(owned.object, |(_, name)| name);
+        let more = match (owned.implied, pending) {
+            (true, _) => " (made along with it)",
+            (_, true) => " (not yet seen to be done)",
+            _ => "",
+        };
+        let (kind, id, source) = (owned.of_type, owned.id, owned.source);
+        out += &format!("{made} {since} {source:<6} {kind} {name}  [{id}]{more}\n");
+    }
+    if out.is_empty() && !it.quiet {
+        super::show::note("this host owns nothing");
+    }
+    print(&out).map(|()| 0)
+}
+
+/// `journal`: the last records, each as it is written, or a check of all.
+pub(super) fn journal(it: &Invocation, state: &Path) -> Result<u8, Error> {
+    if it.verify {
+        return verify(it, state);
+    }
+    let mut tail = Tail::of(state, it.count.unwrap_or(LAST))?;
+    let mut lines = Vec::new();
+    tail.read(&mut |entry| {
+        lines.push(shown(it, entry));
+        Ok(())
+    })?;
+    if it.json && !it.follow {
+        let shape = format!("{{\"schema\":\"journal/1\",\"records\":[{}]}}\n", lines.join(","));
+        return print(&shape).map(|()| 0);
+    }
+    for line in lines {
+        print(&format!("{line}\n"))?;
+    }
+    while it.follow {
+        if super::reader_left() {
+            return Ok(0);
+        }
+        machine::pause(EVERY);
+        tail.read(&mut |entry| print(&format!("{}\n", shown(it, entry))))?;
+    }
+    Ok(0)
+}
+
+fn verify(it: &Invocation, state: &Path) -> Result<u8, Error> {
+    let summary = store::verify(state)?;
+    let torn = summary.torn.as_ref();
+    if it.json {
+        let shape = serde_json::json!({
+            "schema": "verify/1",
+            "lines": summary.lines,
+            "last_seq": summary.last_seq,
+            "torn_bytes": torn.map(|torn| torn.bytes),
+        });
+        return print(&format!("{shape}\n")).map(|()| 0);
+    }
+    let torn = torn.map_or(String::new(), |torn| {
+        format!(", and {} bytes of a last line that was not written whole", torn.bytes)
+    });
+    let (lines, seq) = (summary.lines, summary.last_seq);
+    print(&format!("{lines} lines, every one intact; last record {seq}{torn}\n")).map(|()| 0)
+}
+
+/// A record as a line: of JSON, or for a person.
+fn shown(it: &Invocation, entry: &Entry<'_>) -> String {
+    let record = &entry.record;
+    if it.json {
+        return serde_json::to_string(record).expect("a record is plain JSON");
+    }
+    let kind = record.kind.as_str();
+    let mut out = format!("{:>6} {} {kind:<10}", record.seq, record.at);
+    let mut say = |text: &str| {
+        out.push(' ');
+        out.extend(text.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it }));
+    };
+    if let Some(outcome) = record.outcome {
+        say(outcome.as_str());
+    }
+    for text in [&record.of_type, &record.object, &record.reason] {
+        if let Some(text) = text {
+            say(text);
+        }
+    }
+    if let (Some(doing), Some(cause)) = (&record.doing, &record.cause) {
+        say(&format!("{}: {}", &**doing, &**cause));
+    }
+    if let Some(source) = record.source {
+        say(&format!("({source})"));
+    }
+    if let Some(id) = &record.id {
+        say(&format!("[{}]", &**id));
+    }
+    out
+}
+
+/// `status`: is this machine what it was told to be, and if not why?
+pub(super) fn status(it: &Invocation, state: &Path) -> Result<u8, Error> {
+    let reading = Reading::of(state)?;
+    let state = &reading.state;
+    if it.json {
+        return print_json(&Status::of(state)).map(|()| 0);
+    }
+    let mut out = String::new();
+    let status = Status::of(state);
+    for declared in &status.declared {
+        let serial = declared.serial.map_or(String::new(), |serial| format!(" serial {serial}"));
+        let whole = if declared.whole { "applied whole" } else { "not yet applied whole" };
+        let (source, accepted) = (declared.source, &declared.accepted);
+        out += &format!("{source:<6}{serial} accepted {accepted}, {whole}\n");
+    }
+    if status.declared.is_empty() {
+        out += "nothing has been declared to this host yet\n";
+    }
+    out += &format!("owns {} objects\n", status.owned);
+    if let Some(pass) = &status.last_pass {
+        let outcome = pass.outcome.unwrap_or("unknown");
+        out += &format!("last pass with news: {} {outcome} ({})\n", pass.finished, pass.trigger);
+    }
+    if let Some(paused) = &status.paused {
+        let until = paused.until.as_deref().unwrap_or("resume");
+        out += &format!("paused since {} until {until}: {}\n", paused.since, paused.reason);
+    }
+    for failing in &status.failing {
+        let Failing { id, source, since, doing, cause, .. } = failing;
+        out += &format!("failing since {since}: {id} ({source}): {doing}: {cause}\n");
+    }
+    print(&out).map(|()| 0)
+}
+
+#[derive(Serialize)]
+struct Status {
+    schema: &'static str,
+    declared: Vec<Declared>,
+    owned: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_pass: Option<LastPass>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<Paused>,
+    failing: Vec<Failing>,
+}
+
+#[derive(Serialize)]
+struct Declared {
+    source: Source,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serial: Option<u64>,
+    sha256: String,
+    accepted: String,
+    whole: bool,
+}
+
+#[derive(Serialize)]
+struct LastPass {
+    id: String,
+    finished: String,
+    trigger: String,
+    outcome: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Paused {
+    reason: String,
+    since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Failing {
+    id: String,
+    source: Source,
+    since: String,
+    stage: Option<crate::error::Stage>,
+    doing: String,
+    cause: String,
+}
+
+impl Status {
+    fn of(state: &State) -> Status {
+        let declared = |source| {
+            let accepted = state.accepted(source)?;
+            Some(Declared {
+                source,
+                serial: accepted.serial,
+                sha256: crate::digest::hex(&accepted.sha256),
+                accepted: When(accepted.at).to_string(),
+                whole: state.is_whole(source),
+            })
+        };
+        let pass = |pass: &store::LastPass| LastPass {
+            id: pass.id.to_string(),
+            finished: When(pass.at).to_string(),
+            trigger: pass.trigger.to_string(),
+            outcome: pass.outcome.map(|outcome| outcome.as_str()),
+        };
+        let paused = |paused: &store::Paused| Paused {
+            reason: paused.reason.to_string(),
+            since: When(paused.since).to_string(),
+            until: paused.until.map(|until| When(until).to_string()),
+        };
+        let failing = |(source, id, why): (Source, &str, &store::Failing)| Failing {
+            id: id.into(),
+            source,
+            since: When(why.since).to_string(),
+            stage: why.stage,
+            doing: why.doing.to_string(),
+            cause: why.cause.to_string(),
+        };
+        Status {
+            schema: "status/1",
+            declared: Source::ALL.into_iter().filter_map(declared).collect(),
+            owned: state.owned_len(),
+            last_pass: state.last_pass().map(pass),
+            paused: accept::paused(state, machine::now()).map(paused),
+            failing: state.failing().map(failing).collect(),
+        }
+    }
+}

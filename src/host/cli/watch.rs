@@ -1,0 +1,83 @@
+//! Progress for a person at a terminal, and the signals that end a pass early.
+
+use std::io::{stderr, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Invocation;
+use crate::reconcile::Watch;
+
+/// A word sooner than this is only a flicker.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How often the line is rewritten.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Set by the signals that ask a pass to end.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Watches a pass for whoever runs the command.
+pub(super) struct Terminal {
+    shows: bool,
+    last: Instant,
+    shown: bool,
+}
+
+impl Terminal {
+    pub(super) fn new(it: &Invocation) -> Terminal {
+        listen();
+        let shows = stderr().is_terminal() && !it.quiet && !it.json;
+        Terminal { shows, last: Instant::now() + PATIENCE, shown: false }
+    }
+
+    fn clear(&mut self) {
+        if self.shown {
+            self.write("\r\x1b[K");
+            self.shown = false;
+        }
+    }
+
+    fn write(&self, text: &str) {
+        // A terminal that went away is no reason to stop.
+        let _ = stderr().write_all(text.as_bytes());
+    }
+}
+
+impl Watch for Terminal {
+    fn progress(&mut self, done: usize, all: usize, doing: &str) {
+        let now = Instant::now();
+        if !self.shows || now < self.last {
+            return;
+        }
+        self.last = now + EVERY;
+        let doing: String = doing.chars().filter(|it| !it.is_control()).take(60).collect();
+        self.write(&format!("\r\x1b[K{done}/{all} {doing}"));
+        self.shown = true;
+    }
+
+    fn interrupted(&self) -> bool {
+        INTERRUPTED.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// From now on, interruption and termination are asked for and not suffered.
+fn listen() {
+    extern "C" fn note(_: libc::c_int) {
+        INTERRUPTED.store(true, Ordering::Relaxed);
+    }
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the action is fully initialised, and its handler only stores to an atomic.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = note as extern "C" fn(libc::c_int) as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a pass has to do, from what is declared and what is owned. Pure.
+//!
+//! Which resources belong to another source, which objects are no longer declared and in what order
+//! they go, and which of those stand in the way of something declared.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::declaration::{Declaration, Declared};
+use crate::resource::Object;
+use crate::store::{Owned, Source, State};
+
+/// What is special about a declared resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Another source has, or had, it for good: this one leaves it alone.
+    Skip(Option<Source>),
+    /// Another source owns it, and this one takes it over.
+    Claim(Source),
+    /// Another source owns it, and this one may not take it over unasked.
+    Conflict(Source),
+}
+
+/// Whether a declaration may take over what another source owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claims {
+    /// As its source has it: the link takes, the bundle stands back, `local` is refused.
+    BySource,
+    /// A person said `--take`.
+    Take,
+}
+
+/// The fates of those resources, by position, that have one.
+pub fn fates(
+    source: Source,
+    declaration: &Declaration,
+    state: &State,
+    claims: Claims,
+) -> HashMap<usize, Fate> {
+    let fate = |declared: &Declared| {
+        let object = declared.resource.object();
+        let owner = state.get(object.as_str()).map(|owned| owned.source);
+        let takes = source == Source::Link || claims == Claims::Take;
+        match owner {
+            Some(owner) if owner == source => None,
+            Some(owner) if takes => Some(Fate::Claim(owner)),
+            None if takes => None,
+            _ if state.ceded(source, object.as_str()) => Some(Fate::Skip(owner)),
+            Some(owner) if source == Source::Bundle => Some(Fate::Skip(Some(owner))),
+            Some(owner) => Some(Fate::Conflict(owner)),
+            None => None,
+        }
+    };
+    // Nothing owned and nothing ever taken away is the common case, and costs nothing.
+    let others = state.owned().any(|owned| owned.source != source);
+    if !others && !state.has_ceded(source) {
+        return HashMap::new();
+    }
+    let fates = declaration.resources.iter().map(fate).enumerate();
+    fates.filter_map(|(position, fate)| Some((position, fate?))).collect()
+}
+
+/// What `source` owns and `declaration` does not name as what it is, in the order of making. A
+/// directory that was made along with something stays while anything that stays lies beneath it.
+pub fn released(source: Source, declaration: &Declaration, state: &State) -> Vec<Object> {
+    let mut stays = vec![false; state.positions()];
+    for declared in &declaration.resources {
+        if let Some(owned) = state.get(declared.resource.object().as_str()) {
+            stays[owned.position] = owned.of_type == declared.resource.kind();
+        }
+    }
+    let implied: HashSet<&str> = state
+        .owned()
+        .filter(|owned| owned.implied && !stays[owned.position])
+        .map(|owned| owned.object)
+        .collect();
+    let needed = needed(&implied, state, source, &stays);
+    let goes = |owned: &Owned| {
+        owned.source == source && !stays[owned.position] && !needed.contains(owned.object)
+    };
+    state.owned().filter(goes).filter_map(|owned| Object::from_journal(owned.object)).collect()
+}
+
+/// Those of `implied` that hold something which stays.
+fn needed<'s>(
+    implied: &HashSet<&'s str>,
+    state: &'s State,
+    source: Source,
+    stays: &[bool],
+) -> HashSet<&'s str> {
+    let mut needed = HashSet::new();
+    if implied.is_empty() {
+        return needed;
+    }
+    let staying = |owned: &Owned| owned.source != source || stays[owned.position];
+    for owned in state.owned().filter(staying) {
+        let mut rest = owned.object;
+        while let Some((above, _)) = rest.rsplit_once('/') {
+            needed.extend(implied.get(above));
+            rest = above;
+        }
+    }
+    needed
+}
+
+/// Those of `released` that stand in the way of making `object` a `kind`, the last made first: the
+/// same name as another type, a file or link where a directory is wanted, what a directory holds
+/// that is to become something else.
+pub fn blockers(object: &Object, kind: &str, released: &[Object], state: &State) -> Vec<Object> {
+    let blocks = |other: &&Object| {
+        let Some(owned) = state.get(other.as_str()) else { return false };
+        if other.space() != object.space() {
+            return false;
+        }
+        let beneath = |lower: &Object, upper: &Object| {
+            let rest = lower.name().strip_prefix(upper.name());
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        *other == object && owned.of_type != kind
+            || beneath(object, other) && owned.of_type != "directory"
+            || beneath(other, object) && kind != "directory"
+    };
+    released.iter().rev().filter(blocks).cloned().collect()
+}

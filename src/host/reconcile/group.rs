@@ -1,0 +1,272 @@
+//! Carrying out: the intents, the steps, the look back and the records of a group of resources.
+//!
+//! Files, directories and links that follow each other are carried out together, so that a
+//! thousand of them wait for the disk six times and not six thousand:
+//!
+//! 1. every intent is written and made durable: whatever happens now, the store owns it;
+//! 2. each file is written whole under a temporary name that follows from its own, each directory
+//!    is made;
+//! 3. all of that is made durable;
+//! 4. each temporary is renamed into place; the names are made durable;
+//! 5. each is looked at again;
+//! 6. each that matches is recorded as applied, and the records are made durable.
+//!
+//! Killed after 1, the next run finds the intents, removes the temporaries they name and starts
+//! over. Killed after 4, it finds the right things, with an intent to be closed. A record never
+//! comes before the durable thing, so the store claims no more than the machine holds; an intent
+//! always comes before it, so nothing the host made is ever anyone else's.
+//!
+//! Anything but files, directories and links makes a group of its own.
+
+use std::time::Instant;
+
+use super::turn::{at, places, Turn};
+use super::Pass;
+use crate::error::{Error, Stage};
+use crate::machine::Staged;
+use crate::report::Outcome;
+use crate::resource::{Make, Object, RootPath, Step, Trouble, Verdict};
+
+/// The most members of a group: bounds what an interruption has to wait for.
+const MAX_MEMBERS: usize = 4096;
+
+/// The most bytes of file contents in a group.
+const MAX_BYTES: usize = 64 << 20;
+
+/// A resource about to be made to match.
+pub(super) struct Member<'d> {
+    pub turn: Turn<'d>,
+    pub object: Object,
+    pub verdict: Verdict<'d>,
+    pub outcome: Outcome,
+    /// A digest of what is declared.
+    pub form: [u8; 8],
+    pub diff: Option<Box<str>>,
+}
+
+/// Resources to be carried out together.
+#[derive(Default)]
+pub(super) struct Group<'d> {
+    members: Vec<Member<'d>>,
+    bytes: usize,
+    alone: bool,
+}
+
+impl<'d> Group<'d> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Nothing more may join before it is carried out.
+    pub(super) fn is_full(&self) -> bool {
+        self.alone || self.members.len() >= MAX_MEMBERS || self.bytes >= MAX_BYTES
+    }
+
+    pub(super) fn push(&mut self, member: Member<'d>) {
+        for step in &member.verdict.steps {
+            match step {
+                Step::Place(place) => {
+                    if let Make::Bytes(bytes) = place.make {
+                        self.bytes += bytes.len();
+                    }
+                }
+                Step::Access { .. } => {}
+                _ => self.alone = true,
+            }
+        }
+        self.members.push(member);
+    }
+}
+
+/// How far a member has come.
+enum Progress {
+    /// Its steps are being taken, or have been.
+    Going(Vec<Staged>),
+    /// It failed.
+    Failed(Stage, Trouble),
+    /// Nothing of it was done, since an earlier member failed.
+    Withdrawn,
+}
+
+impl Pass<'_> {
+    /// Carries out what is pending, in the order of the members.
+    ///
+    /// # Errors
+    /// Only of the store: a member that fails is answered for in the lines.
+    pub(super) fn flush(&mut self, group: &mut Group<'_>) -> Result<(), Error> {
+        let members = std::mem::take(group).members;
+        if members.is_empty() {
+            return Ok(());
+        }
+        self.promised.clear();
+        let started = Instant::now();
+        for member in &members {
+            self.intend(member)?;
+        }
+        self.ledger.flush()?;
+        let mut course = self.stage(&members);
+        self.make_durable(&mut course);
+        self.commit(&members, &mut course);
+        self.make_durable(&mut course);
+        self.read_back(&members, &mut course);
+        let each = started.elapsed().as_millis() as u64 / members.len() as u64;
+        for (member, progress) in members.into_iter().zip(course) {
+            self.conclude(member, progress, each)?;
+        }
+        self.ledger.flush()
+    }
+
+    /// Writes the intent of everything that the member makes; what merely has to be noted has none.
+    fn intend(&mut self, member: &Member<'_>) -> Result<(), Error> {
+        if member.verdict.steps.is_empty() {
+            return Ok(());
+        }
+        for parent in member.parents() {
+            self.ledger.began_parent(member, &parent)?;
+        }
+        self.ledger.began(member)
+    }
+
+    /// Takes each member's steps, as far as they go before the renames.
+    fn stage(&mut self, members: &[Member<'_>]) -> Vec<Progress> {
+        let mut course: Vec<Progress> = Vec::with_capacity(members.len());
+        let mut failed = false;
+        for member in members {
+            if failed && self.stops_at_failure {
+                course.push(Progress::Withdrawn);
+                continue;
+            }
+            let limit = member.turn.declared().timeout;
+            let doing = member.object.name();
+            let steps = &member.verdict.steps;
+            if steps.iter().any(is_slow) {
+                self.options.watch.progress(self.done, self.all, doing);
+            }
+            let staged = steps.iter().map(|step| self.machine.stage(step, limit)).collect();
+            course.push(match staged {
+                Ok(staged) => Progress::Going(staged),
+                Err(trouble) => Progress::Failed(Stage::Step, trouble),
+            });
+            failed |= matches!(course.last(), Some(Progress::Failed(..)));
+        }
+        course
+    }
+
+    /// Where the disk refuses, nothing of the group counts as done.
+    fn make_durable(&mut self, course: &mut [Progress]) {
+        let staged = course.iter().filter_map(|progress| match progress {
+            Progress::Going(staged) => Some(staged),
+            _ => None,
+        });
+        let Err(trouble) = self.machine.sync(staged.flatten()) else { return };
+        for progress in course.iter_mut().filter(|it| matches!(it, Progress::Going(_))) {
+            *progress = Progress::Failed(Stage::Step, trouble.clone());
+        }
+    }
+
+    fn commit(&mut self, members: &[Member<'_>], course: &mut [Progress]) {
+        let mut failed = false;
+        for (_, progress) in members.iter().zip(course) {
+            match progress {
+                Progress::Going(_) if failed && self.stops_at_failure => {
+                    *progress = Progress::Withdrawn;
+                }
+                Progress::Going(staged) => {
+                    let renamed = staged.iter_mut().try_for_each(|it| self.machine.commit(it));
+                    if let Err(trouble) = renamed {
+                        *progress = Progress::Failed(Stage::Step, trouble);
+                    }
+                }
+                Progress::Failed(..) | Progress::Withdrawn => {}
+            }
+            failed |= matches!(progress, Progress::Failed(..));
+        }
+    }
+
+    /// Setting a value is not evidence that it took: each member is judged anew.
+    fn read_back(&mut self, members: &[Member<'_>], course: &mut [Progress]) {
+        for (member, progress) in members.iter().zip(course) {
+            if member.verdict.steps.is_empty() || !matches!(progress, Progress::Going(_)) {
+                continue;
+            }
+            let trouble = match self.look(member.turn.declared(), &member.object) {
+                Ok(verdict) if verdict.steps.is_empty() => continue,
+                Ok(verdict) => Trouble::new(
+                    format!("read back {}", member.object.name()),
+                    format_args!("the steps reported success, yet {}", verdict.detail),
+                ),
+                Err(trouble) => trouble,
+            };
+            *progress = Progress::Failed(Stage::ReadBack, trouble);
+        }
+    }
+
+    /// Records how a member ended, and says so.
+    fn conclude(
+        &mut self,
+        member: Member<'_>,
+        progress: Progress,
+        took_ms: u64,
+    ) -> Result<(), Error> {
+        match progress {
+            Progress::Going(_) => {
+                for parent in member.parents() {
+                    self.ledger.applied_parent(&member, &parent)?;
+                }
+                self.ledger.applied(&member)?;
+                let Member { turn, outcome, verdict, diff, .. } = member;
+                let detail = match verdict.steps.is_empty() {
+                    true => super::turn::note(outcome),
+                    false => verdict.detail,
+                };
+                self.line(turn, outcome, took_ms, detail, diff);
+            }
+            Progress::Failed(stage, trouble) => {
+                self.withdraw(&member)?;
+                self.fail(member.turn, &member.object, stage, trouble)?;
+            }
+            Progress::Withdrawn => {
+                self.withdraw(&member)?;
+                self.line(member.turn, Outcome::NotReached, 0, String::new(), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an intent back as far as nothing came of it: what is not there was not made, and must
+    /// not be taken for ours should it come to be there.
+    fn withdraw(&mut self, member: &Member<'_>) -> Result<(), Error> {
+        for parent in member.parents() {
+            if self.is_there(&parent) == Some(false) {
+                self.ledger.withdrawn(member, &at(&parent))?;
+            }
+        }
+        // Whether a command or a kernel write did anything cannot be seen from outside.
+        let Some(path) = path_of(&member.object) else { return Ok(()) };
+        if member.verdict.existed || self.is_there(&path) == Some(false) {
+            self.ledger.withdrawn(member, &member.object)?;
+        }
+        Ok(())
+    }
+}
+
+impl Member<'_> {
+    /// The missing parents that are made with it.
+    fn parents(&self) -> Vec<RootPath> {
+        let steps = self.verdict.steps.iter().filter_map(places);
+        steps.filter(|path| path.as_str() != self.object.name()).cloned().collect()
+    }
+}
+
+fn path_of(object: &Object) -> Option<RootPath> {
+    (object.space() == "path").then(|| RootPath::parse(object.name()).ok()).flatten()
+}
+
+/// The step may take longer than a person likes to wait without a word.
+fn is_slow(step: &Step) -> bool {
+    match step {
+        Step::Run(_) => true,
+        Step::Place(place) => matches!(place.make, Make::Fetched { .. }),
+        _ => false,
+    }
+}

@@ -1,0 +1,331 @@
+//! What a pass knows of the store and tells it. A dry run knows as much and tells nothing.
+
+use super::group::Member;
+use super::turn::{at, Turn};
+use super::Work;
+use crate::accept;
+use crate::declaration::{self, Declaration, Declared, Own};
+use crate::digest::sha256;
+use crate::error::{Error, Stage};
+use crate::machine;
+use crate::report::{Outcome, Report};
+use crate::resource::{Object, RootPath, Standing, Trouble, Verdict};
+use crate::store::Words;
+use crate::store::{Counts, Covered, Hex, Kind, Made, Record, Secrets, Source, State, Store};
+
+/// The store, as a pass sees it.
+pub struct Ledger<'s> {
+    book: Book<'s>,
+    /// The key under which a secret's digest is told from another's; a dry run may have none.
+    secrets: Option<&'s Secrets>,
+}
+
+/// Last applied forms.
+#[derive(Default)]
+pub(super) struct Held {
+    /// What they stand in.
+    pub declarations: Vec<Declaration>,
+    /// Each object, which declaration, and its position in there.
+    pub forms: Vec<(Object, usize, usize)>,
+}
+
+enum Book<'s> {
+    Dry(&'s State),
+    Live(&'s mut Store),
+}
+
+impl<'s> Ledger<'s> {
+    /// For a dry run over what `state` knows.
+    pub fn dry(state: &'s State, secrets: Option<&'s Secrets>) -> Ledger<'s> {
+        Ledger { book: Book::Dry(state), secrets }
+    }
+
+    /// For a pass that is recorded in `store`.
+    pub fn live(store: &'s mut Store, secrets: &'s Secrets) -> Ledger<'s> {
+        Ledger { book: Book::Live(store), secrets: Some(secrets) }
+    }
+
+    pub(super) fn is_dry(&self) -> bool {
+        matches!(self.book, Book::Dry(_))
+    }
+
+    pub(super) fn state(&self) -> &State {
+        match &self.book {
+            Book::Dry(state) => state,
+            Book::Live(store) => store.state(),
+        }
+    }
+
+    /// What an object is to the host, as a thing of this type.
+    pub(super) fn standing(&self, object: &Object, kind: &str) -> Standing {
+        let owned = self.state().get(object.as_str()).filter(|owned| owned.of_type == kind);
+        owned.map_or(Standing::Unowned, |owned| owned.standing)
+    }
+
+    /// What it will be called that the steps of `verdict` were taken.
+    pub(super) fn outcome(&self, object: &Object, turn: Turn<'_>, verdict: &Verdict) -> Outcome {
+        let kind = turn.declared().resource.kind();
+        let owned = self.state().get(object.as_str()).filter(|owned| owned.of_type == kind);
+        match owned {
+            None if verdict.existed => Outcome::Changed,
+            None => Outcome::Created,
+            Some(owned) => match owned.form {
+                None if owned.standing == Standing::Created => Outcome::Created,
+                None => Outcome::Changed,
+                Some(_) if self.is_whole(turn) => Outcome::Corrected,
+                Some(form) if form == self.form(turn) => Outcome::Corrected,
+                Some(_) => Outcome::Changed,
+            },
+        }
+    }
+
+    /// What has to be recorded of a resource that matches without a step: that it is adopted, or
+    /// that an interrupted pass had made it so. `None` when there is nothing new.
+    pub(super) fn to_note(&self, object: &Object, turn: Turn<'_>) -> Option<Outcome> {
+        let kind = turn.declared().resource.kind();
+        let Some(owned) = self.state().get(object.as_str()) else {
+            return Some(Outcome::Unchanged);
+        };
+        match (owned.form, owned.pending) {
+            _ if owned.of_type != kind || owned.implied => Some(Outcome::Unchanged),
+            (None, _) if owned.standing == Standing::Created => Some(Outcome::Created),
+            (None, _) => Some(Outcome::Changed),
+            (Some(form), Some(pending)) if form != pending => Some(Outcome::Changed),
+            (Some(_), Some(_)) => Some(Outcome::Corrected),
+            (Some(_), None) => None,
+        }
+    }
+
+    /// The declaration that the turn is of has been applied whole before.
+    fn is_whole(&self, turn: Turn<'_>) -> bool {
+        self.state().whole(turn.source) == Some(&turn.declaration.sha256)
+    }
+
+    /// A digest of what is declared, whatever its id, without giving a secret away.
+    pub(super) fn form(&self, turn: Turn<'_>) -> [u8; 8] {
+        let mut name = |value: &[u8]| match self.secrets {
+            Some(secrets) => secrets.name(value),
+            None => String::new(),
+        };
+        let form = declaration::form(turn.declaration, turn.position, &mut name);
+        Hex(sha256(form.as_bytes())).short().0
+    }
+
+    pub(super) fn began(&mut self, member: &Member<'_>) -> Result<(), Error> {
+        let record = self.about(Kind::Began, member, &member.object);
+        let before = member.verdict.before.as_deref().map(Into::into);
+        self.append(Record { before, ..record })
+    }
+
+    pub(super) fn applied(&mut self, member: &Member<'_>) -> Result<(), Error> {
+        let record = self.about(Kind::Applied, member, &member.object);
+        let before = member.verdict.before.as_deref().map(Into::into);
+        self.append(Record { before, ..record })
+    }
+
+    /// A directory that is made along with `member`.
+    pub(super) fn began_parent(
+        &mut self,
+        member: &Member<'_>,
+        path: &RootPath,
+    ) -> Result<(), Error> {
+        self.parent(Kind::Began, member, path)
+    }
+
+    /// The same, once it is there.
+    pub(super) fn applied_parent(
+        &mut self,
+        member: &Member<'_>,
+        path: &RootPath,
+    ) -> Result<(), Error> {
+        self.parent(Kind::Applied, member, path)
+    }
+
+    fn parent(&mut self, kind: Kind, member: &Member<'_>, path: &RootPath) -> Result<(), Error> {
+        let object = at(path);
+        // Declared by another resource, and missing until now: that is its own affair.
+        if self.state().get(object.as_str()).is_some_and(|owned| !owned.implied) {
+            return Ok(());
+        }
+        let record = self.about(kind, member, &object);
+        let of_type = Some("directory".into());
+        self.append(Record { implied: true, of_type, made: Some(Made::Created), ..record })
+    }
+
+    /// Takes an intent back: nothing came of it.
+    pub(super) fn withdrawn(&mut self, member: &Member<'_>, object: &Object) -> Result<(), Error> {
+        self.append(Record {
+            source: Some(member.turn.source),
+            id: Some((&*member.turn.declared().id).into()),
+            object: Some(object.as_str().into()),
+            made: Some(Made::Nothing),
+            ..Record::new(Kind::Failed)
+        })
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        source: Source,
+        object: &Object,
+        id: &str,
+        stage: Stage,
+        trouble: &Trouble,
+    ) -> Result<(), Error> {
+        self.append(Record {
+            source: Some(source),
+            id: Some(id.into()),
+            object: Some(object.as_str().into()),
+            stage: Some(stage),
+            doing: Some(trouble.doing.as_str().into()),
+            cause: Some(trouble.cause.as_str().into()),
+            ..Record::new(Kind::Failed)
+        })
+    }
+
+    pub(super) fn claimed(
+        &mut self,
+        turn: Turn,
+        object: &Object,
+        from: Source,
+    ) -> Result<(), Error> {
+        self.append(Record {
+            object: Some(object.as_str().into()),
+            id: Some((&*turn.declared().id).into()),
+            from: Some(from),
+            to: Some(turn.source),
+            ..Record::new(Kind::Claimed)
+        })
+    }
+
+    /// An object that is let go of: `outcome` is removed, forgotten or left.
+    pub(super) fn released(
+        &mut self,
+        source: Source,
+        object: &Object,
+        id: &str,
+        outcome: Outcome,
+        why: &str,
+    ) -> Result<(), Error> {
+        let kind = match outcome {
+            Outcome::Removed => Kind::Removed,
+            Outcome::Left => Kind::Left,
+            _ => Kind::Forgotten,
+        };
+        self.append(Record {
+            source: Some(source),
+            object: Some(object.as_str().into()),
+            id: Some(id.into()),
+            reason: Some(why).filter(|why| !why.is_empty()).map(Into::into),
+            ..Record::new(kind)
+        })
+    }
+
+    /// The end of a pass. One that changed nothing, failed nothing and applied nothing whole that
+    /// was not so before leaves no record.
+    pub(super) fn passed(
+        &mut self,
+        report: &Report<'_>,
+        covered: &[(Work<'_>, bool)],
+        touched: bool,
+    ) -> Result<(), Error> {
+        let news = |(work, whole): &(Work<'_>, bool)| {
+            *whole && self.state().whole(work.source) != Some(&work.declaration.sha256)
+        };
+        let failing = !report.errors.is_empty() || self.state().failing().next().is_some();
+        if self.is_dry() || !(touched || failing || covered.iter().any(news)) {
+            return self.flush();
+        }
+        let count = |outcomes: &[Outcome]| report.count(outcomes) as u32;
+        let cover = |(work, whole): &(Work<'_>, bool)| Covered {
+            source: work.source,
+            sha256: Hex(work.declaration.sha256),
+            whole: *whole,
+        };
+        self.append(Record {
+            id: Some(report.id.as_str().into()),
+            trigger: Some(report.trigger.as_str().into()),
+            outcome: Some(report.outcome),
+            sources: covered.iter().map(cover).collect(),
+            counts: Some(Counts {
+                changed: count(&[Outcome::Created, Outcome::Changed]),
+                corrected: count(&[Outcome::Corrected]),
+                removed: count(&[Outcome::Removed]),
+                failed: count(&[Outcome::Failed]),
+            }),
+            ..Record::new(Kind::Pass)
+        })?;
+        self.flush()
+    }
+
+    /// The last applied forms of these objects, in their order, as far as there are any.
+    pub(super) fn held(
+        &mut self,
+        source: Source,
+        objects: &[&Object],
+        own: &Own,
+    ) -> Result<Held, Error> {
+        let mut held = Held::default();
+        let mut known: Vec<Words> = Vec::new();
+        for object in objects {
+            let Some(text) = self.state().held(source, object.as_str()).copied() else { continue };
+            let nth = match known.iter().position(|other| *other == text) {
+                Some(nth) => nth,
+                None => {
+                    held.declarations.push(self.read(&text, own)?);
+                    known.push(text);
+                    known.len() - 1
+                }
+            };
+            let is_it = |declared: &Declared| declared.resource.object() == **object;
+            let position = held.declarations[nth].resources.iter().position(is_it);
+            held.forms.extend(position.map(|position| ((*object).clone(), nth, position)));
+        }
+        Ok(held)
+    }
+
+    /// A declaration, or a resource of one, as the store keeps it.
+    fn read(&mut self, words: &Words, own: &Own) -> Result<Declaration, Error> {
+        let Book::Live(store) = &mut self.book else { unreachable!("a dry run holds nothing") };
+        let stored = store.words(*words)?;
+        accept::stored(stored, self.secrets, own)
+    }
+
+    /// Makes everything told so far durable.
+    pub(super) fn flush(&mut self) -> Result<(), Error> {
+        match &mut self.book {
+            Book::Dry(_) => Ok(()),
+            Book::Live(store) => store.flush(),
+        }
+    }
+
+    /// What every record about an object that is being made says.
+    fn about<'r>(&self, kind: Kind, member: &'r Member<'_>, object: &'r Object) -> Record<'r> {
+        let turn = member.turn;
+        let standing = match self.standing(object, turn.declared().resource.kind()) {
+            Standing::Unowned if member.verdict.existed => Standing::Adopted,
+            Standing::Unowned => Standing::Created,
+            known => known,
+        };
+        Record {
+            source: Some(turn.source),
+            object: Some(object.as_str().into()),
+            of_type: Some(turn.declared().resource.kind().into()),
+            id: Some((&*turn.declared().id).into()),
+            made: Some(match standing {
+                Standing::Adopted => Made::Adopted,
+                _ => Made::Created,
+            }),
+            form: Some(Hex(member.form)),
+            outcome: (kind == Kind::Applied).then_some(member.outcome),
+            declared_by: (kind == Kind::Applied).then(|| Hex(turn.declaration.sha256).short()),
+            ..Record::new(kind)
+        }
+    }
+
+    fn append(&mut self, record: Record<'_>) -> Result<(), Error> {
+        match &mut self.book {
+            Book::Dry(_) => Ok(()),
+            Book::Live(store) => store.append(record, machine::now()),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! One pass: observe, take steps in order, read back, record, let go, look again.
+//!
+//! Every source of a declaration and every type of resource goes through this one flow, and a dry
+//! run is the same flow without its steps. What differs is data: the declarations, and whether the
+//! ledger writes.
+
+mod finish;
+mod group;
+mod hold;
+mod ledger;
+mod release;
+mod turn;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::declaration::{Declaration, Own};
+use crate::error::{Error, Stage};
+use crate::machine::{self, Machine};
+use crate::plan::{self, Claims, Fate};
+use crate::report::{Failure, Line, Outcome, Report, Trigger, REPORT};
+use crate::resource::{Object, RootPath, Trouble};
+use crate::store::Source;
+
+use group::Group;
+pub use ledger::Ledger;
+use turn::Turn;
+
+/// What is special about some resources of a declaration, by position.
+type Fates = HashMap<usize, Fate>;
+
+/// What a pass is about: a source and what it declares.
+#[derive(Clone, Copy)]
+pub struct Work<'d> {
+    /// Whose declaration it is.
+    pub source: Source,
+    /// What is declared.
+    pub declaration: &'d Declaration,
+}
+
+/// What a pass tells whoever watches it, and is told by them.
+pub trait Watch {
+    /// `done` of `all` resources have had their turn; `doing` is what happens now.
+    fn progress(&mut self, done: usize, all: usize, doing: &str);
+
+    /// Someone asked the pass to end; it does so before the next resource.
+    fn interrupted(&self) -> bool;
+}
+
+/// How a pass is to be made.
+pub struct Options<'o> {
+    /// What started it.
+    pub trigger: Trigger,
+    /// Whether diffs are wanted: they cost a second read of what changed.
+    pub diffs: bool,
+    /// What may be taken over.
+    pub claims: Claims,
+    /// What is the host's own.
+    pub own: &'o Own,
+    /// Who watches.
+    pub watch: &'o mut dyn Watch,
+}
+
+/// Makes the machine match what every `work` declares, or in a dry run says what that would take.
+///
+/// # Errors
+/// Where the whole is refused before anything is touched, because it reaches for the host itself or
+/// for what another source owns. What fails later stands in the report.
+pub fn reconcile<'p, 'd>(
+    machine: &'p mut Machine,
+    ledger: Ledger<'p>,
+    works: &[Work<'d>],
+    options: Options<'p>,
+) -> Result<Report<'d>, Error> {
+    let started = machine::now();
+    let all = works.iter().map(|work| work.declaration.resources.len()).sum();
+    let mut pass = Pass {
+        machine,
+        ledger,
+        options,
+        lines: Vec::new(),
+        errors: Vec::new(),
+        touched: false,
+        promised: HashSet::new(),
+        gone: HashSet::new(),
+        releasing: Vec::new(),
+        stops_at_failure: false,
+        ended: None,
+        settled: 0,
+        done: 0,
+        all,
+    };
+    pass.sweep();
+    let mut covered = Vec::with_capacity(works.len());
+    for work in works {
+        let before = pass.errors.len();
+        pass.settled = 0;
+        if pass.ended.is_none() {
+            match pass.carry(work) {
+                Err(error) => pass.end(error),
+                Ok(()) => {}
+            }
+        }
+        if pass.ended.is_some() {
+            pass.not_reached(work, pass.settled);
+        }
+        let whole = pass.ended.is_none() && pass.errors.len() == before;
+        covered.push((*work, whole));
+    }
+    pass.finish(started, covered)
+}
+
+/// The report of a pass that was not made, since a person holds the machine still.
+pub fn paused_report<'d>(works: &[Work<'d>], trigger: Trigger, reason: &str) -> Report<'d> {
+    let now = machine::now().to_string();
+    let mut lines = Vec::new();
+    for work in works {
+        let detail = format!("paused: {reason}");
+        let waiting = |position| Turn::of(work, position).line(Outcome::NotReached, 0, &detail);
+        lines.extend((0..work.declaration.resources.len()).map(waiting));
+    }
+    Report {
+        schema: REPORT,
+        id: machine::random_id(),
+        node: None,
+        trigger,
+        started: now.clone(),
+        finished: now,
+        outcome: Outcome::Paused,
+        declarations: works.iter().map(|work| (work.source, work.declaration)).collect(),
+        lines,
+        errors: Vec::new(),
+    }
+}
+
+/// A pass in the making.
+struct Pass<'p> {
+    machine: &'p mut Machine,
+    ledger: Ledger<'p>,
+    options: Options<'p>,
+    lines: Vec<Line>,
+    errors: Vec<Failure>,
+    /// A step was taken or, in a dry run, would have been.
+    touched: bool,
+    /// What will be there once what is pending is carried out; in a dry run, all that would be.
+    promised: HashSet<Object>,
+    /// In a dry run, what would have been let go of by now.
+    gone: HashSet<Object>,
+    /// What the source at hand owns and no longer declares.
+    releasing: Vec<Object>,
+    /// The declaration at hand is new: what follows a failure keeps its last applied form.
+    stops_at_failure: bool,
+    /// Why the pass goes no further: an interruption, or a store that cannot be written.
+    ended: Option<Stage>,
+    /// Of the source at hand, every resource before this position has been answered for.
+    settled: usize,
+    done: usize,
+    all: usize,
+}
+
+impl Pass<'_> {
+    /// Clears away what an interrupted pass left beside what it was making.
+    fn sweep(&mut self) {
+        if self.ledger.is_dry() {
+            return;
+        }
+        let interrupted = self.ledger.state().owned().filter(|owned| owned.pending.is_some());
+        let paths: Vec<RootPath> = interrupted
+            .filter_map(|owned| RootPath::parse(owned.object.strip_prefix("path:")?).ok())
+            .collect();
+        for path in paths {
+            // What cannot be removed is in the way of its own resource, and said there.
+            let _ = self.machine.sweep(&path);
+        }
+    }
+
+    /// One source's declaration, from its first resource to letting go of what it no longer names.
+    fn carry<'d>(&mut self, work: &Work<'d>) -> Result<(), Error> {
+        let Work { source, declaration } = *work;
+        let state = self.ledger.state();
+        let fates = plan::fates(source, declaration, state, self.options.claims);
+        self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
+        self.releasing = plan::released(source, declaration, state);
+        let failures = self.errors.len();
+        self.advance(work, &fates)?;
+        if self.ended.is_some() {
+            return Ok(());
+        }
+        if self.errors.len() == failures {
+            let goes = self.still_owned();
+            return self.release(source, goes);
+        }
+        if self.stops_at_failure {
+            self.hold_rest(work)?;
+        }
+        Ok(())
+    }
+
+    /// Gives each resource its turn, as far as failures let it.
+    fn advance<'d>(&mut self, work: &Work<'d>, fates: &Fates) -> Result<(), Error> {
+        let failures = self.errors.len();
+        let mut group = Group::default();
+        let resources = &work.declaration.resources;
+        for position in 0..resources.len() {
+            if self.options.watch.interrupted() {
+                self.flush(&mut group)?;
+                self.interrupt();
+                self.settled = position;
+                return Ok(());
+            }
+            let turn = Turn::of(work, position);
+            match fates.get(&position) {
+                Some(fate) => self.fated(turn, *fate, &mut group)?,
+                None => self.turn(turn, &mut group)?,
+            }
+            if self.stops_at_failure && self.errors.len() > failures {
+                return self.flush(&mut group);
+            }
+            if group.is_empty() {
+                self.settled = position + 1;
+            }
+        }
+        self.flush(&mut group)?;
+        self.settled = resources.len();
+        Ok(())
+    }
+
+    /// The turn of a resource that another source has a part in.
+    fn fated<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        fate: Fate,
+        group: &mut Group<'d>,
+    ) -> Result<(), Error> {
+        match fate {
+            Fate::Claim(from) => self.claim(turn, from, group),
+            Fate::Skip(owner) => {
+                let detail = match owner {
+                    Some(owner) => format!("{owner} has it"),
+                    None => "another source took it over, for good".into(),
+                };
+                self.line(turn, Outcome::Claimed, 0, detail, None);
+                Ok(())
+            }
+            Fate::Conflict(owner) => {
+                let object = turn.declared().resource.object();
+                let doing = format!("make {}", object.name());
+                let cause = format!("{owner} owns it; apply with --take to take it over");
+                self.fail(turn, &object, Stage::Observe, Trouble::new(doing, cause))
+            }
+        }
+    }
+
+    /// Ownership passes first, so that what is then changed is this source's.
+    fn claim<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        from: Source,
+        group: &mut Group<'d>,
+    ) -> Result<(), Error> {
+        let object = turn.declared().resource.object();
+        let before = self.lines.len();
+        if !self.ledger.is_dry() {
+            self.flush(group)?;
+            self.ledger.claimed(turn, &object, from)?;
+        }
+        self.turn(turn, group)?;
+        self.flush(group)?;
+        let said = self.lines[before..].iter().any(|line| line.position == turn.answers);
+        if !said {
+            self.line(turn, Outcome::Claimed, 0, format!("from {from}"), None);
+        }
+        Ok(())
+    }
+
+    /// What is to be let go of and has not gone already to make way for something.
+    fn still_owned(&self) -> Vec<Object> {
+        let state = self.ledger.state();
+        let ours =
+            |object: &&Object| state.get(object.as_str()).is_some() && !self.gone.contains(object);
+        self.releasing.iter().rev().filter(ours).cloned().collect()
+    }
+
+    /// A line for a resource that was not simply found unchanged.
+    fn line(
+        &mut self,
+        turn: Turn<'_>,
+        outcome: Outcome,
+        took_ms: u64,
+        detail: String,
+        diff: Option<Box<str>>,
+    ) {
+        self.lines.push(Line { diff, ..turn.line(outcome, took_ms, &detail) });
+    }
+
+    /// Answers for a resource that could not be made to match.
+    fn fail(
+        &mut self,
+        turn: Turn<'_>,
+        object: &Object,
+        stage: Stage,
+        trouble: Trouble,
+    ) -> Result<(), Error> {
+        let id = &turn.declared().id;
+        self.ledger.failed(turn.source, object, id, stage, &trouble)?;
+        self.line(turn, Outcome::Failed, 0, trouble.to_string(), None);
+        self.failure(stage, Some(id.clone()), trouble);
+        Ok(())
+    }
+
+    fn failure(&mut self, stage: Stage, resource: Option<Box<str>>, trouble: Trouble) {
+        let Trouble { doing, cause, .. } = trouble;
+        self.errors.push(Failure { stage, resource, doing, cause });
+    }
+
+    fn interrupt(&mut self) {
+        let cause = "a signal asked for it; what was in hand is finished and recorded";
+        self.failure(Stage::Interrupted, None, Trouble::new("end the pass", cause));
+        self.ended = Some(Stage::Interrupted);
+    }
+
+    /// The store cannot be written: nothing more may be done.
+    fn end(&mut self, error: Error) {
+        self.errors.push(Failure::of(error));
+        self.ended = Some(Stage::Record);
+    }
+}

@@ -1,0 +1,205 @@
+//! Letting go of what is no longer declared: removed, put back, forgotten or left, and recorded
+//! once that is so.
+
+use std::time::Duration;
+
+use super::Pass;
+use crate::error::{Error, Stage};
+use crate::machine::Staged;
+use crate::report::{Line, Outcome};
+use crate::resource::parting::{parting, Parting};
+use crate::resource::{Access, Answer, Entry, Found, Object, Question, Removable, RootPath, Step};
+use crate::resource::{Standing, Trouble};
+use crate::store::Source;
+
+/// How it went with one object.
+enum Gone {
+    /// It is no longer there, or no longer ours: what to record, and why where that is not plain.
+    As(Outcome, String),
+    /// It was removed just now, and that has yet to be made durable and looked at.
+    Removing(Staged),
+    /// It is still there and still ours.
+    Not(Trouble),
+}
+
+/// What the store knew of an object that goes.
+struct Parted {
+    object: Object,
+    kind: Box<str>,
+    id: Box<str>,
+    standing: Standing,
+    before: Option<Box<str>>,
+}
+
+/// Looking, removing and writing a kernel parameter take no time worth waiting longer for.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Of a path that goes, only what it is matters.
+static ANY_ACCESS: Access = Access { mode: None, owner: None, group: None };
+
+impl Pass<'_> {
+    /// Lets go of `objects`, in this order. In a dry run, says so.
+    pub(super) fn release(&mut self, source: Source, objects: Vec<Object>) -> Result<(), Error> {
+        let known = |object: Object| {
+            let owned = self.ledger.state().get(object.as_str())?;
+            let (kind, id) = (owned.of_type.into(), owned.id.into());
+            let before = owned.before.map(Box::from);
+            Some(Parted { kind, id, standing: owned.standing, before, object })
+        };
+        let parted: Vec<Parted> = objects.into_iter().filter_map(known).collect();
+        if parted.is_empty() {
+            return Ok(());
+        }
+        self.touched = true;
+        if self.ledger.is_dry() {
+            for it in parted {
+                let outcome = match parting(&it.kind, it.standing) {
+                    Parting::Forget => Outcome::Forgotten,
+                    Parting::Remove(_) | Parting::PutBack => Outcome::Removed,
+                };
+                self.gone.insert(it.object.clone());
+                self.released_line(source, &it, outcome, String::new());
+            }
+            return Ok(());
+        }
+        let mut ends: Vec<(Parted, Gone)> = Vec::with_capacity(parted.len());
+        for it in parted {
+            let gone = self.part(&it);
+            ends.push((it, gone));
+        }
+        self.settle(source, ends)
+    }
+
+    /// Takes the step that parting with one object needs.
+    fn part(&mut self, it: &Parted) -> Gone {
+        match parting(&it.kind, it.standing) {
+            Parting::Forget => Gone::As(Outcome::Forgotten, String::new()),
+            Parting::Remove(kind) => match RootPath::parse(it.object.name()) {
+                Ok(path) => self.remove(&path, kind),
+                Err(why) => Gone::As(Outcome::Left, format!("its path {why}")),
+            },
+            Parting::PutBack => self.put_back(it),
+        }
+    }
+
+    fn remove(&mut self, path: &RootPath, kind: Removable) -> Gone {
+        let question = Question::Path { path, holds: None, access: &ANY_ACCESS };
+        let found = match self.machine.ask(&question, LIMIT) {
+            Ok(Answer::Path(answer)) => answer.found,
+            Ok(_) => unreachable!("a question about a path is answered with one"),
+            Err(trouble) => return Gone::Not(trouble),
+        };
+        match (found, kind) {
+            (Found::Nothing | Found::NoParent(_), _) => {
+                return Gone::As(Outcome::Removed, "was gone already".into())
+            }
+            (Found::Entry { kind: Entry::File { .. }, .. }, Removable::File)
+            | (Found::Entry { kind: Entry::Directory, .. }, Removable::Directory)
+            | (Found::Entry { kind: Entry::Symlink(_), .. }, Removable::Symlink) => {}
+            _ => return Gone::As(Outcome::Left, "something else stands there now".into()),
+        }
+        match self.machine.stage(&Step::Remove { path, kind }, LIMIT) {
+            Ok(staged) => Gone::Removing(staged),
+            Err(trouble) if trouble.not_empty => Gone::As(Outcome::Left, trouble.cause),
+            Err(trouble) => Gone::Not(trouble),
+        }
+    }
+
+    /// A value that was never read before cannot be put back; a kernel that lost the key need not
+    /// have it.
+    fn put_back(&mut self, it: &Parted) -> Gone {
+        let key = it.object.name();
+        let Some(value) = it.before.as_deref() else {
+            return Gone::As(Outcome::Forgotten, String::new());
+        };
+        match self.machine.ask(&Question::Sysctl(key), LIMIT) {
+            Ok(Answer::Sysctl(Some(_))) => {}
+            Ok(Answer::NotApplicable(why)) => return Gone::As(Outcome::Left, why.into()),
+            Ok(_) => return Gone::As(Outcome::Forgotten, "the kernel has no such key now".into()),
+            Err(trouble) => return Gone::Not(trouble),
+        }
+        if let Err(trouble) = self.machine.take(&Step::Sysctl { key, value }, LIMIT) {
+            return Gone::Not(trouble);
+        }
+        let again = self.machine.ask(&Question::Sysctl(key), LIMIT);
+        let back = |found: &str| crate::resource::sysctl::same_words(found, value);
+        match again {
+            Ok(Answer::Sysctl(Some(found))) if back(&found) => {
+                Gone::As(Outcome::Removed, format!("{value:?} put back"))
+            }
+            Ok(_) => Gone::Not(Trouble::new(
+                format!("put back {value:?} in kernel parameter {key}"),
+                "it reads back as another value",
+            )),
+            Err(trouble) => Gone::Not(trouble),
+        }
+    }
+
+    /// Makes the removals durable, looks whether they took, and records what is so.
+    fn settle(&mut self, source: Source, ends: Vec<(Parted, Gone)>) -> Result<(), Error> {
+        let removed = ends.iter().filter_map(|(_, gone)| match gone {
+            Gone::Removing(staged) => Some(staged),
+            _ => None,
+        });
+        let durable = self.machine.sync(removed);
+        for (it, gone) in ends {
+            let (outcome, detail) = match (gone, &durable) {
+                (Gone::As(outcome, detail), _) => (outcome, detail),
+                (Gone::Removing(_), Err(trouble)) => {
+                    self.not_released(source, &it, Stage::Release, trouble.clone());
+                    continue;
+                }
+                (Gone::Removing(_), Ok(())) if self.is_gone(&it.object) => {
+                    (Outcome::Removed, String::new())
+                }
+                (Gone::Removing(_), Ok(())) => {
+                    let doing = format!("remove {}", it.object.name());
+                    let trouble = Trouble::new(doing, "it is still there");
+                    self.not_released(source, &it, Stage::ReadBack, trouble);
+                    continue;
+                }
+                (Gone::Not(trouble), _) => {
+                    self.not_released(source, &it, Stage::Release, trouble);
+                    continue;
+                }
+            };
+            self.ledger.released(source, &it.object, &it.id, outcome, &detail)?;
+            self.released_line(source, &it, outcome, detail);
+        }
+        self.ledger.flush()
+    }
+
+    fn is_gone(&mut self, object: &Object) -> bool {
+        RootPath::parse(object.name()).is_ok_and(|path| self.is_there(&path) == Some(false))
+    }
+
+    /// Whether anything is at `path`; `None` where that cannot be seen.
+    pub(super) fn is_there(&mut self, path: &RootPath) -> Option<bool> {
+        let question = Question::Path { path, holds: None, access: &ANY_ACCESS };
+        match self.machine.ask(&question, LIMIT) {
+            Ok(Answer::Path(answer)) => Some(matches!(answer.found, Found::Entry { .. })),
+            _ => None,
+        }
+    }
+
+    fn not_released(&mut self, source: Source, it: &Parted, stage: Stage, trouble: Trouble) {
+        self.released_line(source, it, Outcome::Failed, trouble.cause.clone());
+        self.failure(stage, Some(it.id.clone()), trouble);
+    }
+
+    fn released_line(&mut self, source: Source, it: &Parted, outcome: Outcome, why: String) {
+        let name = it.object.name();
+        let detail = if why.is_empty() { name.into() } else { format!("{name}: {why}").into() };
+        let (id, kind) = (it.id.clone(), it.kind.clone());
+        self.lines.push(Line {
+            id,
+            source,
+            kind,
+            outcome,
+            took_ms: 0,
+            detail,
+            diff: None,
+            position: None,
+        });
+    }
+}

@@ -1,0 +1,285 @@
+//! Compaction: a new journal that says, in as few records, what the old one adds up to.
+//!
+//! It is a snapshot line, the number of records that restate, and those: so there is one fold, and
+//! a compaction that was cut short cannot be taken for a store that knows less. The new file is
+//! written beside the old one, folded, and only then renamed over it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use super::append::{Appender, Body};
+use super::journal::Place;
+use super::known::Words;
+use super::member::Hex;
+use super::owned::{Owned, Slot};
+use super::reading::fold_file;
+use super::record::{Covered, Kind, Made, Record, Source, SCHEMA};
+use super::state::State;
+use super::writer::Store;
+use super::{files, stored, Stored, Stretch, JOURNAL, UNFINISHED};
+use crate::error::{Error, Stage};
+use crate::resource::Standing;
+use crate::when::When;
+
+/// Finds, in the words of a declaration, the resources that declare these objects: for each, where
+/// in the words it stands. Given by the caller, because reading a declaration is not the store's.
+pub type Extract<'a> = &'a mut dyn FnMut(&Stored, &[&str]) -> Vec<Option<std::ops::Range<usize>>>;
+
+impl Store {
+    /// Rewrites the journal without what no longer matters.
+    ///
+    /// # Errors
+    /// As for [`Store::compact_if_due`].
+    pub fn compact(&mut self, extract: Extract<'_>, now: When) -> Result<(), Error> {
+        self.flush()?;
+        let path = self.dir.join(JOURNAL);
+        let failed = |err| Error::failed(Stage::Record, format!("rewrite {}", path.display()), err);
+        match self.replace(extract, now).map_err(failed) {
+            // The new journal is in force from here on, whatever becomes of its name.
+            Ok(()) => files::sync_directory(&self.dir).map_err(failed),
+            Err(err) => {
+                // What stays of it is removed when the store is opened next.
+                let _ = files::remove_if_there(&self.dir.join(UNFINISHED));
+                self.read_anew()?;
+                Err(err)
+            }
+        }
+    }
+
+    /// Puts a new journal in place of the old one; an error leaves that in place.
+    fn replace(&mut self, extract: Extract<'_>, now: When) -> io::Result<()> {
+        let unfinished = self.dir.join(UNFINISHED);
+        let file = self.write_compacted(extract, now)?;
+        // The old state makes room for the new; the old journal still stands.
+        let known = std::mem::take(&mut self.state).owned_len();
+        let folded = fold_file(&file, &unfinished).map_err(io::Error::other)?;
+        if folded.torn.is_some() || folded.state.owned_len() != known {
+            return Err(io::Error::other("it does not read back as it was written"));
+        }
+        fs::rename(&unfinished, self.dir.join(JOURNAL))?;
+        self.journal = Appender::new(file, folded.end.offset);
+        (self.state, self.base) = (folded.state, folded.base);
+        Ok(())
+    }
+
+    fn write_compacted(&self, extract: Extract<'_>, now: When) -> io::Result<fs::File> {
+        let unfinished = self.dir.join(UNFINISHED);
+        files::remove_if_there(&unfinished)?;
+        let excerpts = self.excerpts(extract)?;
+        let out = Appender::new(files::create(&unfinished)?, 0);
+        let (old, seq) = (self.journal.file(), self.state.seq());
+        let mut writer = Writer { out, old, seq };
+        restate(&self.state, &excerpts, now, &mut writer)?;
+        writer.out.finish()
+    }
+
+    /// For each object that is held to words which will be gone with their declaration: where those
+    /// words stand in the old journal.
+    fn excerpts(&self, extract: Extract<'_>) -> io::Result<BTreeMap<u32, Place>> {
+        let state = &self.state;
+        let kept = kept(state);
+        let mut lost: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        let mut excerpts = BTreeMap::new();
+        for at in state.table().positions() {
+            match own_text(state, at).map(|text| (text, &state.texts()[text as usize])) {
+                Some((_, text)) if text.excerpt => drop(excerpts.insert(at, text.place)),
+                Some((number, text)) if !is_kept(state, &kept, text) => {
+                    lost.entry(number).or_default().push(at);
+                }
+                _ => {}
+            }
+        }
+        for (number, positions) in lost {
+            let text = &state.texts()[number as usize];
+            let words = stored(self.journal.file(), *text)?;
+            let object = |&at: &u32| state.table().view(at).0.object;
+            let objects: Vec<&str> = positions.iter().map(object).collect();
+            for (at, range) in positions.iter().zip(extract(&words, &objects)) {
+                let Some(range) = range.filter(|range| range.end <= words.bytes().len()) else {
+                    continue;
+                };
+                let (offset, len) = (text.place.offset + range.start as u64, range.len() as u64);
+                excerpts.insert(*at, Place { offset, len });
+            }
+        }
+        Ok(excerpts)
+    }
+}
+
+/// Writes restating records.
+struct Writer<'a> {
+    out: Appender,
+    old: &'a fs::File,
+    seq: u64,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, mut record: Record<'_>, body: Option<Place>) -> io::Result<()> {
+        self.seq += 1;
+        record.seq = self.seq;
+        let mut from = Stretch { file: self.old, at: body.map_or(0, |place| place.offset) };
+        let body = body.map(|place| Body { len: place.len, from: &mut from });
+        Ok(self.out.append(&mut record, body, |_, _| Ok(()))?)
+    }
+}
+
+fn restate(
+    state: &State,
+    excerpts: &BTreeMap<u32, Place>,
+    now: When,
+    writer: &mut Writer<'_>,
+) -> io::Result<()> {
+    let start = writer.seq + 1;
+    let records = Some(count(state));
+    let floor = Some(state.floor()).filter(|&floor| floor > 0);
+    let schema = Some(SCHEMA);
+    let first = Record { at: now, schema, records, floor, ..Record::new(Kind::Snapshot) };
+    writer.put(first, None)?;
+    let kept = kept(state);
+    for &number in &kept {
+        writer.put(accepted(state, number), Some(state.texts()[number as usize].place))?;
+    }
+    if let Some(record) = pass(state) {
+        writer.put(record, None)?;
+    }
+    for at in state.table().positions() {
+        let (owned, slot) = state.table().view(at);
+        if owned.form.is_some() {
+            let excerpt = excerpts.get(&at).copied();
+            let text = own_text(state, at).map(|text| &state.texts()[text as usize]);
+            let named = text.filter(|text| excerpt.is_some() || is_kept(state, &kept, text));
+            let declared_by = named.map(|text| text.declaration);
+            writer.put(Record { declared_by, ..applied(&owned, &slot) }, excerpt)?;
+        }
+        if let Some(form) = owned.pending {
+            writer.put(Record { form: Some(Hex(form)), ..object(Kind::Began, &owned) }, None)?;
+        }
+    }
+    for (from, object) in state.all_ceded() {
+        let (object, from) = (Some(object.into()), Some(from));
+        writer.put(Record { at: now, object, from, ..Record::new(Kind::Claimed) }, None)?;
+    }
+    rest(state, writer)?;
+    match writer.seq - start == count(state) {
+        true => Ok(()),
+        false => Err(io::Error::other("a compaction miscounted its own records")),
+    }
+}
+
+fn rest(state: &State, writer: &mut Writer<'_>) -> io::Result<()> {
+    for (source, id, why) in state.failing() {
+        let mut record = Record::new(Kind::Failed);
+        (record.source, record.id) = (Some(source), Some(id.into()));
+        (record.stage, record.at) = (why.stage, When(why.since));
+        (record.doing, record.cause) = (Some((&*why.doing).into()), Some((&*why.cause).into()));
+        writer.put(record, None)?;
+    }
+    if let Some(paused) = state.paused() {
+        let mut record = Record::new(Kind::Paused);
+        record.reason = Some((&*paused.reason).into());
+        (record.until, record.at) = (paused.until.map(When), When(paused.since));
+        writer.put(record, None)?;
+    }
+    for note in state.notes() {
+        let mut record = Record::new(note.kind);
+        record.id = note.id.as_deref().map(Into::into);
+        (record.source, record.serial) = (note.source, note.serial);
+        record.at = When(note.at);
+        writer.put(record, note.body)?;
+    }
+    Ok(())
+}
+
+/// How many records [`restate`] writes after the first.
+fn count(state: &State) -> u64 {
+    let owned =
+        |owned: Owned<'_>| usize::from(owned.form.is_some()) + usize::from(owned.pending.is_some());
+    let records = kept(state).len()
+        + usize::from(pass(state).is_some())
+        + state.owned().map(owned).sum::<usize>()
+        + state.all_ceded().count()
+        + state.failing().count()
+        + usize::from(state.paused().is_some())
+        + state.notes().len();
+    records as u64
+}
+
+/// The texts whose declarations stay: for each source the one applied whole, and the one accepted
+/// last where that is another.
+fn kept(state: &State) -> Vec<u32> {
+    let mut kept: Vec<u32> = Vec::new();
+    for source in Source::ALL {
+        let accepted = state.accepted(source);
+        let whole = state
+            .last_whole(source)
+            .filter(|whole| accepted.is_none_or(|accepted| accepted.sha256 != whole.sha256));
+        kept.extend(whole.and_then(|whole| whole.text));
+        kept.extend(accepted.map(|accepted| accepted.position));
+    }
+    kept
+}
+
+fn is_kept(state: &State, kept: &[u32], text: &Words) -> bool {
+    let is_it = |&at: &u32| state.texts()[at as usize].declaration == text.declaration;
+    !text.excerpt && kept.iter().any(is_it)
+}
+
+/// The text that an object is held to where that is not its source's whole declaration.
+fn own_text(state: &State, at: u32) -> Option<u32> {
+    let (_, slot) = state.table().view(at);
+    let whole = state.last_whole(slot.source).and_then(|whole| whole.text);
+    state.held_text(at).filter(|&text| Some(text) != whole)
+}
+
+fn accepted(state: &State, number: u32) -> Record<'_> {
+    let text = &state.texts()[number as usize];
+    let mut record = Record::new(Kind::Accepted);
+    record.source = Some(text.source);
+    match state.accepted(text.source).filter(|accepted| accepted.position == number) {
+        Some(accepted) => {
+            record.sha256 = Some(Hex(accepted.sha256));
+            (record.serial, record.at) = (accepted.serial, When(accepted.at));
+            record.node = accepted.node.as_deref().map(Into::into);
+        }
+        None => record.sha256 = state.whole(text.source).copied().map(Hex),
+    }
+    record
+}
+
+/// The last pass, standing for every source's last whole one.
+fn pass(state: &State) -> Option<Record<'_>> {
+    let last = state.last_pass()?;
+    let covered = |source| {
+        let sha256 = Hex(*state.whole(source)?);
+        Some(Covered { source, sha256, whole: true })
+    };
+    Some(Record {
+        id: Some((&*last.id).into()),
+        at: When(last.at),
+        trigger: Some((&*last.trigger).into()),
+        outcome: last.outcome,
+        counts: Some(last.counts),
+        sources: Source::ALL.into_iter().filter_map(covered).collect(),
+        ..Record::new(Kind::Pass)
+    })
+}
+
+fn object<'a>(kind: Kind, owned: &Owned<'a>) -> Record<'a> {
+    let created = owned.standing == Standing::Created;
+    Record {
+        object: Some(owned.object.into()),
+        of_type: Some(owned.of_type.into()),
+        id: Some(owned.id.into()),
+        source: Some(owned.source),
+        made: Some(if created { Made::Created } else { Made::Adopted }),
+        implied: owned.implied,
+        at: When(owned.since),
+        before: owned.before.map(Into::into),
+        ..Record::new(kind)
+    }
+}
+
+fn applied<'a>(owned: &Owned<'a>, slot: &Slot) -> Record<'a> {
+    Record { form: owned.form.map(Hex), last: Some(slot.changed), ..object(Kind::Applied, owned) }
+}

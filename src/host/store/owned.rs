@@ -1,0 +1,314 @@
+//! What the host owns, packed: a hundred thousand objects cost little more than their names. Pure.
+//!
+//! Objects stand in the order in which they came to be owned. All names lie end to end in one text;
+//! the index is open addressing over positions. What is released leaves a gap, until the journal is
+//! compacted and folded anew.
+
+use std::collections::BTreeMap;
+use std::hash::Hasher as _;
+
+use super::record::Source;
+use crate::resource::Standing;
+
+/// What the store knows of an object that the host owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owned<'a> {
+    /// The object, `space:name`.
+    pub object: &'a str,
+    /// The type of the resource that declared it last.
+    pub of_type: &'a str,
+    /// That resource's id.
+    pub id: &'a str,
+    /// Its place among all that the host owns or owned; less than [`State::positions`].
+    ///
+    /// [`State::positions`]: super::State::positions
+    pub position: usize,
+    /// On whose behalf it is owned.
+    pub source: Source,
+    /// Created or adopted.
+    pub standing: Standing,
+    /// It was made along with another and is declared by none.
+    pub implied: bool,
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+    /// Digest of the form that it was last read back in; `None` where there is only an intent.
+    pub form: Option<[u8; 8]>,
+    /// Digest of the form that was intended and never seen to have come about.
+    pub pending: Option<[u8; 8]>,
+    /// What must be put back on release.
+    pub before: Option<&'a str>,
+    /// Number of the record of its last creation, change or correction; 0 where there is none.
+    pub changed: u64,
+}
+
+/// A stretch of the text of names.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    at: u32,
+    len: u32,
+}
+
+/// One object.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    name: Span,
+    id: Span,
+    since: u64,
+    pub form: [u8; 8],
+    pub pending: [u8; 8],
+    pub changed: u64,
+    /// Number of the record that `declared` comes from.
+    pub applied: u64,
+    /// Position, from 1, of the text that its last form stands in; 0 where none is known.
+    pub declared: u32,
+    of_type: u8,
+    pub source: Source,
+    pub created: bool,
+    flags: u8,
+}
+
+const LIVE: u8 = 1;
+const IMPLIED: u8 = 2;
+const APPLIED: u8 = 4;
+const PENDING: u8 = 8;
+/// An index entry that leads nowhere.
+const VACANT: u32 = u32::MAX;
+
+/// How a record describes an object.
+pub(super) struct Described<'a> {
+    pub object: &'a str,
+    pub of_type: &'a str,
+    pub id: &'a str,
+    pub source: Source,
+    pub created: bool,
+    pub implied: bool,
+    pub since: u64,
+}
+
+/// The table.
+#[derive(Default)]
+pub(super) struct Table {
+    slots: Vec<Slot>,
+    index: Vec<u32>,
+    names: String,
+    types: Vec<Box<str>>,
+    befores: BTreeMap<u32, Box<str>>,
+    live: usize,
+}
+
+impl Table {
+    /// Makes room for so many objects at once.
+    pub fn reserve(&mut self, objects: usize) {
+        self.slots.reserve_exact(objects);
+        self.grow_index(objects);
+    }
+
+    /// One more than the greatest position.
+    pub fn end(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many are owned.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// The object's position.
+    pub fn find(&self, object: &str) -> Option<u32> {
+        if self.index.is_empty() {
+            return None;
+        }
+        let at = self.index[self.probe(object)];
+        (at != VACANT && self.slots[at as usize].flags & LIVE != 0).then_some(at)
+    }
+
+    /// The slot at a position that [`Table::find`] or [`Table::describe`] gave.
+    pub fn slot(&mut self, at: u32) -> &mut Slot {
+        &mut self.slots[at as usize]
+    }
+
+    /// The positions of what is owned, in order of making.
+    pub fn positions(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        let live = |&at: &u32| self.slots[at as usize].flags & LIVE != 0;
+        (0..self.slots.len() as u32).filter(live)
+    }
+
+    /// What is at a position.
+    pub fn view(&self, at: u32) -> (Owned<'_>, Slot) {
+        let slot = self.slots[at as usize];
+        let has = |flag| slot.flags & flag != 0;
+        let owned = Owned {
+            object: self.text(slot.name),
+            of_type: &self.types[usize::from(slot.of_type)],
+            id: self.text(slot.id),
+            position: at as usize,
+            source: slot.source,
+            standing: if slot.created { Standing::Created } else { Standing::Adopted },
+            implied: has(IMPLIED),
+            since: slot.since,
+            form: has(APPLIED).then_some(slot.form),
+            pending: has(PENDING).then_some(slot.pending),
+            before: self.befores.get(&at).map(|text| &**text),
+            changed: slot.changed,
+        };
+        (owned, slot)
+    }
+
+    /// Takes the object in, or takes over what is said of it anew; its position.
+    ///
+    /// # Errors
+    /// There are more types or names than a store can hold.
+    pub fn describe(&mut self, said: &Described<'_>) -> Result<u32, String> {
+        let of_type = self.intern(said.of_type)?;
+        let at = match self.find(said.object) {
+            Some(at) => at,
+            None => self.add(said, of_type)?,
+        };
+        if self.text(self.slots[at as usize].id) != said.id {
+            self.slots[at as usize].id = self.keep(said.id)?;
+        }
+        let slot = &mut self.slots[at as usize];
+        slot.of_type = of_type;
+        slot.source = said.source;
+        slot.created = said.created;
+        slot.set(IMPLIED, said.implied);
+        Ok(at)
+    }
+
+    /// Keeps what was there before the host first changed the object.
+    pub fn keep_before(&mut self, at: u32, before: &str) {
+        self.befores.entry(at).or_insert_with(|| before.into());
+    }
+
+    /// Lets go of an object.
+    pub fn release(&mut self, at: u32) {
+        self.slots[at as usize].flags = 0;
+        self.befores.remove(&at);
+        self.live -= 1;
+    }
+
+    /// Bytes held, for the test that bounds them.
+    #[cfg(test)]
+    pub fn heap_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>()
+            + self.index.capacity() * 4
+            + self.names.capacity()
+    }
+
+    fn add(&mut self, said: &Described<'_>, of_type: u8) -> Result<u32, String> {
+        let at = self.slots.len();
+        if at as u32 == VACANT {
+            return Err("owns more objects than a store can hold".into());
+        }
+        self.grow_index(1);
+        let probe = self.probe(said.object);
+        // A name that was let go of keeps its place in the index, and its text.
+        let name = match self.index[probe] {
+            VACANT => self.keep(said.object)?,
+            old => self.slots[old as usize].name,
+        };
+        let id = self.keep(said.id)?;
+        let (form, pending, source) = ([0; 8], [0; 8], said.source);
+        self.slots.push(Slot {
+            name,
+            id,
+            since: said.since,
+            form,
+            pending,
+            changed: 0,
+            applied: 0,
+            declared: 0,
+            of_type,
+            source,
+            created: said.created,
+            flags: LIVE,
+        });
+        self.index[probe] = at as u32;
+        self.live += 1;
+        Ok(at as u32)
+    }
+
+    fn intern(&mut self, of_type: &str) -> Result<u8, String> {
+        let found = self.types.iter().position(|known| **known == *of_type);
+        let at = found.unwrap_or_else(|| {
+            self.types.push(of_type.into());
+            self.types.len() - 1
+        });
+        u8::try_from(at).map_err(|_| "names more than 256 types".into())
+    }
+
+    fn keep(&mut self, text: &str) -> Result<Span, String> {
+        let (at, len) = (self.names.len(), text.len());
+        let end = u32::try_from(at + len).map_err(|_| "holds more than 4 GiB of names")?;
+        self.names.push_str(text);
+        Ok(Span { at: end - len as u32, len: len as u32 })
+    }
+
+    fn text(&self, span: Span) -> &str {
+        &self.names[span.at as usize..][..span.len as usize]
+    }
+
+    /// The index entry that leads to the object, or the vacant one where it would go.
+    fn probe(&self, object: &str) -> usize {
+        let mask = self.index.len() - 1;
+        let mut entry = hash(object) as usize & mask;
+        loop {
+            let at = self.index[entry];
+            if at == VACANT || self.text(self.slots[at as usize].name) == object {
+                return entry;
+            }
+            entry = (entry + 1) & mask;
+        }
+    }
+
+    /// Keeps at least a third of the index vacant after `more` objects.
+    fn grow_index(&mut self, more: usize) {
+        let entries = self.slots.len() + more;
+        if entries + entries / 2 < self.index.len() {
+            return;
+        }
+        let wanted = (entries * 2).next_power_of_two().max(16);
+        self.index = Vec::new();
+        self.index = vec![VACANT; wanted];
+        for at in 0..self.slots.len() {
+            // Later slots of one name come to stand in place of earlier ones.
+            let probe = self.probe(self.text(self.slots[at].name));
+            self.index[probe] = at as u32;
+        }
+    }
+}
+
+impl Slot {
+    /// Only an intent is known of it.
+    pub fn is_intent_alone(&self) -> bool {
+        self.flags & APPLIED == 0
+    }
+
+    /// An intent stands over it.
+    pub fn intend(&mut self, form: [u8; 8]) {
+        self.pending = form;
+        self.set(PENDING, true);
+    }
+
+    /// No intent stands over it any more.
+    pub fn settle(&mut self) {
+        self.set(PENDING, false);
+    }
+
+    /// It was read back in this form.
+    pub fn apply(&mut self, form: [u8; 8]) {
+        self.form = form;
+        self.set(APPLIED, true);
+        self.set(PENDING, false);
+    }
+
+    fn set(&mut self, flag: u8, on: bool) {
+        self.flags = if on { self.flags | flag } else { self.flags & !flag };
+    }
+}
+
+fn hash(object: &str) -> u64 {
+    let mut hasher = std::collections::hash_map::DefaultHasher::new();
+    hasher.write(object.as_bytes());
+    hasher.finish()
+}
