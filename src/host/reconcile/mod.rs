@@ -166,8 +166,10 @@ impl Pass<'_> {
         if self.ledger.is_dry() {
             return;
         }
-        let interrupted = self.ledger.state().owned().filter(|owned| owned.pending.is_some());
-        let paths: Vec<RootPath> = interrupted
+        let paths: Vec<RootPath> = self
+            .ledger
+            .state()
+            .pending()
             .filter_map(|owned| RootPath::parse(owned.object.strip_prefix("path:")?).ok())
             .collect();
         for path in paths {
