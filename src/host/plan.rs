@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::declaration::{Declaration, Declared};
+use crate::resource::parting::{parting, Parting};
 use crate::resource::Object;
 use crate::store::{Owned, Source, State};
 
@@ -104,11 +105,12 @@ fn needed<'s>(
 
 /// Those of `released` that stand in the way of making `object` a `kind`, the last made first: the
 /// same name as another type, a file or link where a directory is wanted, what a directory holds
-/// that is to become something else.
+/// that is to become something else. What would only be forgotten makes no way.
 pub fn blockers(object: &Object, kind: &str, released: &[Object], state: &State) -> Vec<Object> {
     let blocks = |other: &&Object| {
         let Some(owned) = state.get(other.as_str()) else { return false };
-        if other.space() != object.space() {
+        let removable = matches!(parting(owned.of_type, owned.standing), Parting::Remove(_));
+        if other.space() != object.space() || !removable {
             return false;
         }
         let beneath = |lower: &Object, upper: &Object| {

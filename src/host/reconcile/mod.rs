@@ -81,7 +81,8 @@ pub fn reconcile<'p, 'd>(
         errors: Vec::new(),
         touched: false,
         promised: HashSet::new(),
-        gone: HashSet::new(),
+        relinked: HashSet::new(),
+        gone: HashMap::new(),
         releasing: Vec::new(),
         stops_at_failure: false,
         ended: None,
@@ -143,9 +144,11 @@ struct Pass<'p> {
     touched: bool,
     /// What will be there once what is pending is carried out; in a dry run, all that would be.
     promised: HashSet<Object>,
-    /// In a dry run, what would have been let go of by now.
-    gone: HashSet<Object>,
-    /// What the source at hand owns and no longer declares.
+    /// Of these, the links: what lies beyond them cannot be seen yet.
+    relinked: HashSet<Object>,
+    /// What has been let go of, and how.
+    gone: HashMap<Object, Outcome>,
+    /// What the source at hand owned at first and no longer declares.
     releasing: Vec<Object>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
@@ -186,7 +189,7 @@ impl Pass<'_> {
             return Ok(());
         }
         if self.errors.len() == failures {
-            let goes = self.still_owned();
+            let goes = self.still_owned(work);
             return self.release(source, goes);
         }
         if self.stops_at_failure {
@@ -272,12 +275,15 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// What is to be let go of and has not gone already to make way for something.
-    fn still_owned(&self) -> Vec<Object> {
-        let state = self.ledger.state();
-        let ours =
-            |object: &&Object| state.get(object.as_str()).is_some() && !self.gone.contains(object);
-        self.releasing.iter().rev().filter(ours).cloned().collect()
+    /// What is to be let go of, the last made first: neither what has gone already to make way for
+    /// something, nor what has become what is declared in its place.
+    fn still_owned(&self, work: &Work<'_>) -> Vec<Object> {
+        if self.releasing.is_empty() {
+            return Vec::new();
+        }
+        let rest = plan::released(work.source, work.declaration, self.ledger.state());
+        let stays = |it: &Object| self.gone.contains_key(it) || self.promised.contains(it);
+        rest.into_iter().rev().filter(|object| !stays(object)).collect()
     }
 
     /// A line for a resource that was not simply found unchanged.

@@ -1,13 +1,14 @@
 //! A resource's turn: is it whose, does it match, what would make it match?
 
-use super::group::{Group, Member};
+use super::group::{path_of, Group, Member};
 use super::{Pass, Work};
 use crate::declaration::{Declaration, Declared};
 use crate::diff;
 use crate::error::{Error, Stage};
 use crate::plan;
 use crate::report::{Line, Outcome};
-use crate::resource::{Object, Question, RootPath, Step, Trouble, Verdict};
+use crate::resource::{directory, Answer, Entry, Found, Make, Object, Place, Question, RootPath};
+use crate::resource::{Step, Trouble, Verdict};
 use crate::store::Source;
 
 /// A resource whose turn has come.
@@ -64,8 +65,10 @@ impl Pass<'_> {
         let declared = turn.declared();
         let object = declared.resource.object();
         self.done += 1;
-        // What is asked of a command or the kernel may hang on what is pending.
-        if !matches!(declared.resource.question(), Question::Path { .. }) {
+        // What is asked of a command or the kernel may hang on what is pending; so does what lies
+        // beyond a link.
+        let is_path = matches!(declared.resource.question(), Question::Path { .. });
+        if !is_path || self.link_above(&object).is_some() {
             self.flush(group)?;
         }
         match self.decide(turn, &object, group)? {
@@ -78,7 +81,7 @@ impl Pass<'_> {
             Decision::Act(verdict) => {
                 self.touched = true;
                 let diff = self.diff(turn.declared(), &verdict);
-                self.promised.extend(verdict.steps.iter().filter_map(places).map(at));
+                self.promise(&verdict);
                 let outcome = self.ledger.outcome(&object, turn, &verdict);
                 self.join(turn, object, verdict, outcome, diff, group)
             }
@@ -112,8 +115,17 @@ impl Pass<'_> {
         group: &mut Group<'d>,
     ) -> Result<Decision<'d>, Error> {
         let mut cleared = false;
+        // Only a dry run leaves a link pending.
+        if let Some(link) = self.link_above(object) {
+            return Ok(self.foresee_unknown(turn, object, until(&link)));
+        }
         loop {
             let trouble = match self.look(turn.declared(), object) {
+                // Made along with an earlier resource of the group, and not yet there to be seen.
+                Ok(_) if self.promised.contains(object) && !group.is_empty() => {
+                    self.flush(group)?;
+                    continue;
+                }
                 Ok(verdict) => match self.missing_parent(&verdict) {
                     None => return self.weigh(turn, object, verdict, group),
                     Some(parent) => no_parent(object, &parent),
@@ -124,22 +136,50 @@ impl Pass<'_> {
                 self.flush(group)?;
                 continue;
             }
-            if let Some(awaited) = trouble.awaits.as_ref().filter(|it| self.promised.contains(it)) {
-                let detail = format!("unknown until {awaited} is there");
-                return Ok(self.foresee_unknown(turn, object, detail));
+            if let Some(awaited) = self.awaited(object, &trouble) {
+                return Ok(self.foresee_unknown(turn, object, until(&awaited)));
             }
             let kind = turn.declared().resource.kind();
-            let blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
+            let mut blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
+            blockers.retain(|blocker| !self.gone.contains_key(blocker));
             if cleared || blockers.is_empty() {
                 return Ok(Decision::Fail(trouble));
             }
             cleared = true;
             self.touched = true;
+            let mark = self.lines.len();
             self.release(turn.source, blockers)?;
-            if self.ledger.is_dry() {
+            let removed = self.lines[mark..].iter().all(|line| line.outcome == Outcome::Removed);
+            if self.ledger.is_dry() && removed {
                 let detail = "once what stands there is removed".into();
                 return Ok(self.foresee_unknown(turn, object, detail));
             }
+        }
+    }
+
+    /// In a dry run: what would be there by now and lets nothing be seen of `object` until it is.
+    fn awaited(&self, object: &Object, trouble: &Trouble) -> Option<Object> {
+        let promised = |it: &&Object| self.promised.contains(it);
+        let made_way = |it: &Object| self.gone.get(it) == Some(&Outcome::Removed);
+        let awaits = trouble.awaits.iter().find(promised).cloned();
+        awaits.or_else(|| above(object).find(|it| made_way(it) && self.promised.contains(it)))
+    }
+
+    /// The pending link that leads to `object`.
+    fn link_above(&self, object: &Object) -> Option<Object> {
+        if self.relinked.is_empty() {
+            return None;
+        }
+        above(object).find(|it| self.relinked.contains(it))
+    }
+
+    /// What these steps make is as good as there for whatever needs only a directory above it.
+    fn promise(&mut self, verdict: &Verdict<'_>) {
+        for place in verdict.steps.iter().filter_map(placed) {
+            if matches!(place.make, Make::Symlink(_)) {
+                self.relinked.insert(at(place.path));
+            }
+            self.promised.insert(at(place.path));
         }
     }
 
@@ -150,7 +190,10 @@ impl Pass<'_> {
         object: &Object,
     ) -> Result<Verdict<'d>, Trouble> {
         let resource = &declared.resource;
-        let answer = self.machine.ask(&resource.question(), declared.timeout)?;
+        let mut answer = self.machine.ask(&resource.question(), declared.timeout)?;
+        if self.ledger.is_dry() && self.promised.contains(object) {
+            made_along(&mut answer);
+        }
         resource.judge(&answer, self.ledger.standing(object, resource.kind()))
     }
 
@@ -188,7 +231,7 @@ impl Pass<'_> {
     fn foresee(&mut self, turn: Turn<'_>, object: &Object, verdict: Verdict<'_>) {
         let diff = self.diff(turn.declared(), &verdict);
         let outcome = self.ledger.outcome(object, turn, &verdict);
-        self.promised.extend(verdict.steps.iter().filter_map(places).map(at));
+        self.promise(&verdict);
         self.promised.insert(object.clone());
         self.touched = true;
         self.line(turn, outcome, 0, verdict.detail, diff);
@@ -196,9 +239,13 @@ impl Pass<'_> {
 
     /// In a dry run: what would be done, where looking closer has to wait.
     fn foresee_unknown<'d>(&mut self, turn: Turn, object: &Object, detail: String) -> Decision<'d> {
+        let outcome = match self.gone.contains_key(object) {
+            true => Outcome::Created,
+            false => self.ledger.outcome(object, turn, &Verdict::default()),
+        };
         self.promised.insert(object.clone());
         self.touched = true;
-        self.line(turn, Outcome::Created, 0, detail, None);
+        self.line(turn, outcome, 0, detail, None);
         Decision::Settled
     }
 
@@ -222,12 +269,36 @@ impl Pass<'_> {
     }
 }
 
-/// The path that a step puts something at.
-pub(super) fn places<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
+/// What a step puts in place.
+fn placed<'s, 'a>(step: &'s Step<'a>) -> Option<&'s Place<'a>> {
     match step {
-        Step::Place(place) => Some(place.path),
+        Step::Place(place) => Some(place),
         _ => None,
     }
+}
+
+/// The path that a step puts something at.
+pub(super) fn places<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
+    placed(step).map(|place| place.path)
+}
+
+/// The directories above a path, as objects, the nearest first.
+fn above(object: &Object) -> impl Iterator<Item = Object> {
+    let ancestors = path_of(object).map(|path| path.ancestors()).unwrap_or_default();
+    ancestors.into_iter().rev().map(|path| at(&path))
+}
+
+/// A missing parent that was made along with an earlier resource, as it will be found.
+fn made_along(answer: &mut Answer) {
+    let Answer::Path(path) = answer else { return };
+    if matches!(path.found, Found::Nothing | Found::NoParent(_)) {
+        let (mode, uid, gid) = (directory::DEFAULT_MODE, path.euid, path.egid);
+        path.found = Found::Entry { kind: Entry::Directory, mode, uid, gid, linked: false };
+    }
+}
+
+fn until(awaited: &Object) -> String {
+    format!("unknown until {awaited} is there")
 }
 
 pub(super) fn at(path: &RootPath) -> Object {
