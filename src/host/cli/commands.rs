@@ -208,6 +208,7 @@ fn pass(
         return said(it, &paused_report(works, Trigger::Command, &paused.reason));
     }
     let mut watch = Terminal::new(it);
+    let before = store.state().seq();
     let options = Options {
         trigger: Trigger::Command,
         diffs: it.json || it.verbose,
@@ -218,7 +219,7 @@ fn pass(
     let report = reconcile(machine, Ledger::live(store, secrets), works, options)?;
     drop(watch);
     // What could not be tidied now is tidied after another pass.
-    if let Err(error) = accept::tidy(store, secrets, &place.own, machine::now()) {
+    if let Err(error) = accept::tidy(store, secrets, &place.own, before, machine::now()) {
         show::note(&error.to_string());
     }
     said(it, &report)

@@ -20,8 +20,9 @@ mod tests;
 pub use fault::Fault;
 pub use own::Own;
 pub use schema::schema;
-pub use stored::{form, journal_text, parse_stored, Stored};
+pub use stored::{form, journal_form, journal_text, parse_stored, secret_names, Stored};
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -80,6 +81,7 @@ pub struct Declared {
 /// The bytes of a trusted declaration. Only two callers may vouch for one: the opener of bundle
 /// files, after it has seen who owns the file, and the store, for a declaration that it accepted
 /// from such a file (`tests/tidy.rs` holds that list).
+#[derive(Clone)]
 pub struct Bundle(Vec<u8>);
 
 impl Bundle {
@@ -126,6 +128,19 @@ pub fn parse(text: Vec<u8>, own: &Own) -> Result<Declaration, Vec<Fault>> {
 /// As [`parse`].
 pub fn parse_trusted(bundle: Bundle, own: &Own) -> Result<Declaration, Vec<Fault>> {
     declaration(bundle.0, Trust::Bundle, own, None)
+}
+
+/// Where in the text of `declaration` the resources stand that declare these objects.
+pub fn excerpts(declaration: &Declaration, objects: &[&str]) -> Vec<Option<Range<usize>>> {
+    let mut wanted: HashMap<&str, usize> =
+        objects.iter().enumerate().map(|(nth, object)| (*object, nth)).collect();
+    let mut found = vec![None; objects.len()];
+    for declared in &declaration.resources {
+        if let Some(nth) = wanted.remove(declared.resource.object().as_str()) {
+            found[nth] = Some(declared.span.start as usize..declared.span.end as usize);
+        }
+    }
+    found
 }
 
 fn declaration<'r>(

@@ -49,7 +49,7 @@ pub fn journal_text(declaration: &Declaration, keep: &mut Keep<'_>, sink: &mut d
 }
 
 /// A declaration from the store, and how far it is trusted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Stored {
     /// It came from a file that only root can write.
     Trusted(Bundle),
@@ -82,6 +82,18 @@ pub fn parse_stored<'r>(
         Stored::Trusted(Bundle(text)) => declaration(text, Trust::Bundle, own, Some(resolve)),
         Stored::Untrusted(text) => declaration(text, Trust::Untrusted, own, Some(resolve)),
     }
+}
+
+/// The names of the secrets that the text of a stored declaration refers to. Quotes in a text are
+/// escaped, so that nothing else looks like a reference.
+pub fn secret_names(text: &[u8]) -> impl Iterator<Item = &str> {
+    let mark = format!("{{\"{SECRET}\":\"");
+    let mut rest = std::str::from_utf8(text).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (name, after) = rest[rest.find(&mark)? + mark.len()..].split_once('"')?;
+        rest = after;
+        Some(name)
+    })
 }
 
 fn resource(

@@ -62,6 +62,11 @@ impl<'s> Ledger<'s> {
         owned.map_or(Standing::Unowned, |owned| owned.standing)
     }
 
+    /// What the object holds may be secret, whatever is declared now.
+    pub(super) fn is_secret(&self, object: &Object) -> bool {
+        self.state().get(object.as_str()).is_some_and(|owned| owned.secret)
+    }
+
     /// What it will be called that the steps of `verdict` were taken.
     pub(super) fn outcome(&self, object: &Object, turn: Turn<'_>, verdict: &Verdict) -> Outcome {
         let kind = turn.declared().resource.kind();
@@ -149,7 +154,7 @@ impl<'s> Ledger<'s> {
         }
         let record = self.about(kind, member, &object);
         let of_type = Some("directory".into());
-        self.append(Record { implied: true, of_type, made: Some(Made::Created), ..record })
+        self.append(Record { implied: true, secret: false, of_type, made: Some(Made::Created), ..record })
     }
 
     /// Takes an intent back: nothing came of it.
@@ -231,7 +236,9 @@ impl<'s> Ledger<'s> {
         let news = |(work, whole): &(Work<'_>, bool)| {
             *whole && self.state().whole(work.source) != Some(&work.declaration.sha256)
         };
-        let failing = !report.errors.is_empty() || self.state().failing().next().is_some();
+        let is_covered = |source| covered.iter().any(|(work, _)| work.source == source);
+        let failing = !report.errors.is_empty()
+            || self.state().failing().any(|(source, ..)| is_covered(source));
         if self.is_dry() || !(touched || failing || covered.iter().any(news)) {
             return self.flush();
         }
@@ -316,6 +323,7 @@ impl<'s> Ledger<'s> {
                 _ => Made::Created,
             }),
             form: Some(Hex(member.form)),
+            secret: turn.declared().resource.secret(),
             outcome: (kind == Kind::Applied).then_some(member.outcome),
             declared_by: (kind == Kind::Applied).then(|| Hex(turn.declaration.sha256).short()),
             ..Record::new(kind)

@@ -256,7 +256,8 @@ impl Pass<'_> {
 
     /// Old text against new, where a diff is wanted and there is one to show.
     fn diff(&mut self, declared: &Declared, verdict: &Verdict) -> Option<Box<str>> {
-        let new = declared.resource.text().filter(|_| self.options.diffs)?;
+        let secret = self.ledger.is_secret(&declared.resource.object());
+        let new = declared.resource.text().filter(|_| self.options.diffs && !secret)?;
         let path = verdict.steps.iter().find_map(|step| match step {
             Step::Place(place) => Some(place.path),
             _ => None,
