@@ -84,8 +84,8 @@ impl<'s> Ledger<'s> {
         }
     }
 
-    /// What has to be recorded of a resource that matches without a step: that it is adopted, or
-    /// that an interrupted pass had made it so. `None` when there is nothing new.
+    /// What has to be recorded of a resource that matches without a step: that it is adopted, has
+    /// another id, or that an interrupted pass had made it so. `None` when there is nothing new.
     pub(super) fn to_note(&self, object: &Object, turn: Turn<'_>) -> Option<Outcome> {
         let kind = turn.declared().resource.kind();
         let Some(owned) = self.state().get(object.as_str()) else {
@@ -97,6 +97,7 @@ impl<'s> Ledger<'s> {
             (None, _) => Some(Outcome::Changed),
             (Some(form), Some(pending)) if form != pending => Some(Outcome::Changed),
             (Some(_), Some(_)) => Some(Outcome::Corrected),
+            (Some(_), None) if *owned.id != *turn.declared().id => Some(Outcome::Unchanged),
             (Some(_), None) => None,
         }
     }
@@ -154,7 +155,13 @@ impl<'s> Ledger<'s> {
         }
         let record = self.about(kind, member, &object);
         let of_type = Some("directory".into());
-        self.append(Record { implied: true, secret: false, of_type, made: Some(Made::Created), ..record })
+        self.append(Record {
+            implied: true,
+            secret: false,
+            of_type,
+            made: Some(Made::Created),
+            ..record
+        })
     }
 
     /// Takes an intent back: nothing came of it.

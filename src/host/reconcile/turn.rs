@@ -319,7 +319,7 @@ fn no_parent(object: &Object, parent: &RootPath) -> Trouble {
 /// What is said of a resource that matches and yet has something to be recorded.
 pub(super) fn note(outcome: Outcome) -> String {
     match outcome {
-        Outcome::Unchanged => "there before; adopted",
+        Outcome::Unchanged => "there before; recorded as declared now",
         Outcome::Claimed => "taken over",
         _ => "finished before an interruption could record it",
     }
