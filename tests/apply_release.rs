@@ -213,3 +213,37 @@ fn the_declared_parent_of_what_stays_is_left() {
     let run = root.converge(&file("g", "/s/e/g")).expect(0, &["g created", "e left"]);
     assert_eq!(planned.outcomes(), run.outcomes());
 }
+
+// R-9
+#[test]
+fn a_link_that_is_declared_no_longer_goes_before_what_takes_its_place() {
+    for target in ["real", "nowhere"] {
+        let root = Root::new(&format!("link-above-{target}"));
+        root.mkdir("/s/real/d");
+        let link = symlink("l", "/s/l").replace(r#""t""#, &format!("{target:?}"));
+        root.converge(&link);
+        let below = [directory("d", "/s/l/d"), file("f", "/s/l/d/f"), file("g", "/s/l/g")];
+        let planned = root.plan(&below.join(","));
+        let run = root.converge(&below.join(","));
+        let all = ["d created", "f created", "g created", "l removed"];
+        assert_eq!(
+            (run.outcomes(), planned.outcomes()),
+            (all.map(String::from).into(), all.map(String::from).into())
+        );
+        assert!(!root.has("/s/real/d/f") && root.has("/s/l/d/f"));
+        root.apply(&below.join(",")).expect(0, &["d unchanged", "f unchanged", "g unchanged"]);
+    }
+}
+
+// R-9
+#[test]
+fn nothing_goes_to_make_way_where_the_way_stays_blocked() {
+    let root = Root::new("futile");
+    root.mkdir("/s/x");
+    root.converge(&file("y", "/s/x/y"));
+    let planned = root.plan(&file("x", "/s/x"));
+    let run = root.apply(&file("x", "/s/x")).expect(1, &["x failed"]);
+    assert_eq!(planned.outcomes(), run.outcomes());
+    assert_eq!(root.text("/s/x/y"), "y");
+    assert_eq!(owned(&root), ["path:/s/x/y"]);
+}

@@ -84,6 +84,7 @@ pub fn reconcile<'p, 'd>(
         relinked: HashSet::new(),
         gone: HashMap::new(),
         releasing: Vec::new(),
+        leading: HashSet::new(),
         stops_at_failure: false,
         ended: None,
         settled: 0,
@@ -150,6 +151,8 @@ struct Pass<'p> {
     gone: HashMap<Object, Outcome>,
     /// What the source at hand owned at first and no longer declares.
     releasing: Vec<Object>,
+    /// Of these, the links: what is declared beyond one has to wait until it is gone.
+    leading: HashSet<Object>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
     /// Why the pass goes no further: an interruption, or a store that cannot be written.
@@ -183,6 +186,7 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
+        self.leading = plan::leading(&self.releasing, state);
         let failures = self.errors.len();
         self.advance(work, &fates)?;
         if self.ended.is_some() {

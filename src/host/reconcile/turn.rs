@@ -115,9 +115,9 @@ impl Pass<'_> {
         group: &mut Group<'d>,
     ) -> Result<Decision<'d>, Error> {
         let mut cleared = false;
-        // Only a dry run leaves a link pending.
-        if let Some(link) = self.link_above(object) {
-            return Ok(self.foresee_unknown(turn, object, until(&link)));
+        self.clear_way(turn, object, group)?;
+        if let Some(decision) = self.hidden(turn, object) {
+            return Ok(decision);
         }
         loop {
             let trouble = match self.look(turn.declared(), object) {
@@ -136,8 +136,8 @@ impl Pass<'_> {
                 self.flush(group)?;
                 continue;
             }
-            if let Some(awaited) = self.awaited(object, &trouble) {
-                return Ok(self.foresee_unknown(turn, object, until(&awaited)));
+            if let Some(awaited) = trouble.awaits.as_ref().filter(|it| self.promised.contains(it)) {
+                return Ok(self.foresee_unknown(turn, object, until(awaited)));
             }
             let kind = turn.declared().resource.kind();
             let mut blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
@@ -157,12 +157,43 @@ impl Pass<'_> {
         }
     }
 
-    /// In a dry run: what would be there by now and lets nothing be seen of `object` until it is.
-    fn awaited(&self, object: &Object, trouble: &Trouble) -> Option<Object> {
-        let promised = |it: &&Object| self.promised.contains(it);
-        let made_way = |it: &Object| self.gone.get(it) == Some(&Outcome::Removed);
-        let awaits = trouble.awaits.iter().find(promised).cloned();
-        awaits.or_else(|| above(object).find(|it| made_way(it) && self.promised.contains(it)))
+    /// A link that is declared no longer leads nowhere that `object` could stay.
+    fn clear_way<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        object: &Object,
+        group: &mut Group<'d>,
+    ) -> Result<(), Error> {
+        if self.leading.is_empty() {
+            return Ok(());
+        }
+        let leads = |it: &Object| self.leading.contains(it) && !self.gone.contains_key(it);
+        let Some(link) = above(object).find(leads) else { return Ok(()) };
+        self.flush(group)?;
+        self.touched = true;
+        self.release(turn.source, vec![link])
+    }
+
+    /// In a dry run: what comes of a resource that a look could not yet find where it will be.
+    fn hidden<'d>(&mut self, turn: Turn<'d>, object: &Object) -> Option<Decision<'d>> {
+        if !self.ledger.is_dry() {
+            return None;
+        }
+        if let Some(link) = self.link_above(object) {
+            return Some(self.foresee_unknown(turn, object, until(&link)));
+        }
+        let way = above(object).find(|it| self.has_made_way(it))?;
+        let parent = above(object).next().filter(|parent| !self.promised.contains(parent));
+        match parent.and_then(|parent| path_of(&parent)) {
+            Some(parent) if turn.declared().resource.kind() != "directory" => {
+                Some(Decision::Fail(no_parent(object, &parent)))
+            }
+            _ => Some(self.foresee_unknown(turn, object, until(&way))),
+        }
+    }
+
+    fn has_made_way(&self, object: &Object) -> bool {
+        self.gone.get(object) == Some(&Outcome::Removed)
     }
 
     /// The pending link that leads to `object`.
@@ -243,6 +274,12 @@ impl Pass<'_> {
             true => Outcome::Created,
             false => self.ledger.outcome(object, turn, &Verdict::default()),
         };
+        if turn.declared().resource.kind() == "directory" {
+            // What is made with it, in place of what goes.
+            let made: Vec<Object> = above(object).collect();
+            let top = made.iter().rposition(|it| self.has_made_way(it));
+            self.promised.extend(made.into_iter().take(top.map_or(0, |top| top + 1)));
+        }
         self.promised.insert(object.clone());
         self.touched = true;
         self.line(turn, outcome, 0, detail, None);
