@@ -219,11 +219,9 @@ fn pass(
     let before = store.state().seq();
     let report = reconcile(machine, Ledger::live(store, secrets), works, options)?;
     drop(watch);
-    if store.state().seq() != before {
-        // What could not be tidied now is tidied after another pass.
-        if let Err(error) = accept::tidy(store, secrets, &place.own, machine::now()) {
-            show::note(&error.to_string());
-        }
+    // What could not be tidied now is tidied after another pass.
+    if let Err(error) = accept::tidy(store, secrets, &place.own, before, machine::now()) {
+        show::note(&error.to_string());
     }
     said(it, &report)
 }

@@ -84,8 +84,10 @@ pub fn reconcile<'p, 'd>(
         errors: Vec::new(),
         touched: false,
         promised: HashSet::new(),
-        gone: HashSet::new(),
+        relinked: HashSet::new(),
+        gone: HashMap::new(),
         releasing: Vec::new(),
+        leading: HashSet::new(),
         stops_at_failure: false,
         ended: None,
         settled: 0,
@@ -146,10 +148,14 @@ struct Pass<'p> {
     touched: bool,
     /// What will be there once what is pending is carried out; in a dry run, all that would be.
     promised: HashSet<Object>,
-    /// In a dry run, what would have been let go of by now.
-    gone: HashSet<Object>,
-    /// What the source at hand owns and no longer declares.
+    /// Of these, the links: what lies beyond them cannot be seen yet.
+    relinked: HashSet<Object>,
+    /// What has been let go of, and how.
+    gone: HashMap<Object, Outcome>,
+    /// What the source at hand owned at first and no longer declares.
     releasing: Vec<Object>,
+    /// Of these, the links: what is declared beyond one has to wait until it is gone.
+    leading: HashSet<Object>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
     /// Why the pass goes no further: an interruption, or a store that cannot be written.
@@ -188,13 +194,14 @@ impl Pass<'_> {
         let goes = self.releasing.iter().rev();
         let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
         self.options.watch.releasing(&goes);
+        self.leading = plan::leading(&self.releasing, state);
         let failures = self.errors.len();
         self.advance(work, &fates)?;
         if self.ended.is_some() {
             return Ok(());
         }
         if self.errors.len() == failures {
-            let goes = self.still_owned();
+            let goes = self.still_owned(work);
             return self.release(source, goes);
         }
         if self.stops_at_failure {
@@ -280,12 +287,15 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// What is to be let go of and has not gone already to make way for something.
-    fn still_owned(&self) -> Vec<Object> {
-        let state = self.ledger.state();
-        let ours =
-            |object: &&Object| state.get(object.as_str()).is_some() && !self.gone.contains(object);
-        self.releasing.iter().rev().filter(ours).cloned().collect()
+    /// What is to be let go of, the last made first: neither what has gone already to make way for
+    /// something, nor what has become what is declared in its place.
+    fn still_owned(&self, work: &Work<'_>) -> Vec<Object> {
+        if self.releasing.is_empty() {
+            return Vec::new();
+        }
+        let rest = plan::released(work.source, work.declaration, self.ledger.state());
+        let stays = |it: &Object| self.gone.contains_key(it) || self.promised.contains(it);
+        rest.into_iter().rev().filter(|object| !stays(object)).collect()
     }
 
     /// A line for a resource that was not simply found unchanged.
