@@ -134,18 +134,25 @@ pub fn paused(state: &State, now: When) -> Option<&Paused> {
     state.paused().filter(|paused| paused.until.is_none_or(|until| now.0 < until))
 }
 
-/// After a pass: rewrites the journal where that is due, and drops secrets that nothing names.
+/// After a pass that wrote something: rewrites the journal where that is due, and drops the secret
+/// values that nothing in force names any more.
 ///
 /// # Errors
-/// The store could not be rewritten; it is as it was, and nothing is lost.
+/// It could not be done; the store is as it was, and nothing is lost.
 pub fn tidy(store: &mut Store, secrets: &Secrets, own: &Own, now: When) -> Result<(), Error> {
-    let mut extract = |text: &Stored, objects: &[&str]| -> Vec<Option<std::ops::Range<usize>>> {
-        let _ = (text, own);
-        objects.iter().map(|_| None).collect()
-    };
-    if store.compact_if_due(&mut extract, now)? {
-        let _: BTreeSet<String> = BTreeSet::new();
-        let _ = secrets;
+    let mut extract = |words: &Stored, objects: &[&str]| declaration::excerpts(words, objects, own);
+    store.compact_if_due(&mut extract, now)?;
+    let accepted = |source| store.state().accepted(source).map(|it| it.words);
+    let in_force: Vec<_> = Source::ALL.into_iter().filter_map(accepted).collect();
+    // What has not been applied whole is held in the form before it, secrets and all.
+    let whole = |source| store.state().is_whole(source);
+    if secrets.is_empty() || !Source::ALL.into_iter().all(|it| accepted(it).is_none() || whole(it))
+    {
+        return Ok(());
     }
-    Ok(())
+    let mut named = BTreeSet::new();
+    for words in in_force {
+        named.extend(declaration::secrets_named(store.words(words)?.bytes()));
+    }
+    secrets.sweep(&named)
 }

@@ -13,11 +13,11 @@ use crate::accept;
 use crate::declaration::{self, Declaration, Own};
 use crate::error::{Error, Stage};
 use crate::machine::{self, Machine};
-use crate::plan::{self, Claims};
+use crate::plan::Claims;
 use crate::reconcile::{paused_report, reconcile, Ledger, Options, Work};
 use crate::report::{Outcome, Report, Trigger};
 use crate::resource::RootPath;
-use crate::store::{self, Kind, Reading, Record, Secrets, Source, State, Store, When};
+use crate::store::{self, Kind, Reading, Record, Secrets, Source, Store, When};
 
 /// How long a pass waits for another one to let go of the lock.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -154,7 +154,6 @@ fn apply(it: &Invocation) -> Result<u8, Error> {
     if !fresh && known != Some(declaration.sha256) {
         accept::guard(&mut machine, &declaration, &what)?;
     }
-    announce(it, source, &declaration, store.state());
     let mut secrets = place.secrets()?;
     accept::accept(&mut store, &mut secrets, source, &declaration, machine::now())?;
     pass(
@@ -215,11 +214,14 @@ fn pass(
         own: &place.own,
         watch: &mut watch,
     };
+    let before = store.state().seq();
     let report = reconcile(machine, Ledger::live(store, secrets), works, options)?;
     drop(watch);
-    // What could not be tidied now is tidied after another pass.
-    if let Err(error) = accept::tidy(store, secrets, &place.own, machine::now()) {
-        show::note(&error.to_string());
+    if store.state().seq() != before {
+        // What could not be tidied now is tidied after another pass.
+        if let Err(error) = accept::tidy(store, secrets, &place.own, machine::now()) {
+            show::note(&error.to_string());
+        }
     }
     said(it, &report)
 }
@@ -274,21 +276,6 @@ fn claims(it: &Invocation) -> Claims {
     match it.take {
         true => Claims::Take,
         false => Claims::BySource,
-    }
-}
-
-/// Names what will go before anything is touched.
-fn announce(it: &Invocation, source: Source, declaration: &Declaration, state: &State) {
-    if it.quiet {
-        return;
-    }
-    for object in plan::released(source, declaration, state) {
-        if let Some(owned) = state.get(object.as_str()) {
-            let parting = crate::resource::parting::parting(owned.of_type, owned.standing);
-            if parting != crate::resource::parting::Parting::Forget {
-                show::note(&format!("will remove {} {}", owned.of_type, object.name()));
-            }
-        }
     }
 }
 

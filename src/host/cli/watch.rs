@@ -4,8 +4,10 @@ use std::io::{stderr, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Invocation;
+use super::{show, Invocation};
 use crate::reconcile::Watch;
+use crate::resource::parting::{parting, Parting};
+use crate::store::Owned;
 
 /// A word sooner than this is only a flicker.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -18,6 +20,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Watches a pass for whoever runs the command.
 pub(super) struct Terminal {
+    /// Nothing but errors is wanted, or what is said would be said of a dry run.
+    silent: bool,
     shows: bool,
     last: Instant,
     shown: bool,
@@ -26,8 +30,9 @@ pub(super) struct Terminal {
 impl Terminal {
     pub(super) fn new(it: &Invocation) -> Terminal {
         listen();
+        let silent = it.quiet || it.command == Some(super::table::Command::Plan);
         let shows = stderr().is_terminal() && !it.quiet && !it.json;
-        Terminal { shows, last: Instant::now() + PATIENCE, shown: false }
+        Terminal { silent, shows, last: Instant::now() + PATIENCE, shown: false }
     }
 
     fn clear(&mut self) {
@@ -53,6 +58,16 @@ impl Watch for Terminal {
         let doing: String = doing.chars().filter(|it| !it.is_control()).take(60).collect();
         self.write(&format!("\r\x1b[K{done}/{all} {doing}"));
         self.shown = true;
+    }
+
+    fn releasing(&mut self, goes: &[Owned<'_>]) {
+        let stays = |owned: &&Owned<'_>| {
+            !self.silent && parting(owned.of_type, owned.standing) != Parting::Forget
+        };
+        for owned in goes.iter().filter(stays) {
+            let name = owned.object.split_once(':').map_or(owned.object, |(_, name)| name);
+            show::note(&format!("will remove {} {name}", owned.of_type));
+        }
     }
 
     fn interrupted(&self) -> bool {

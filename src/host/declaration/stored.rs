@@ -4,12 +4,19 @@
 //! where the value is kept. What keeps the values is the caller's: `keep` takes one and names it,
 //! always by the same name; `resolve` gives it back.
 
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
 use super::check::{reference, SECRET};
 use super::fault::Fault;
 use super::json::{comma, write_scalar, Json};
 use super::own::Own;
-use super::{declaration, Bundle, Declaration, Trust, VERSION};
+use super::{declaration, Bundle, Declaration, Declared, Trust, VERSION};
 use crate::resource::kind::{self, Field, Secrecy, Shape, COMMON};
+use crate::resource::Object;
 
 /// Keeps a secret value and returns its reference.
 pub type Keep<'k> = dyn FnMut(&[u8]) -> String + 'k;
@@ -84,14 +91,60 @@ pub fn parse_stored<'r>(
     }
 }
 
+/// Where in its text each resource of a declaration stands. Reading one costs a second look at the
+/// text, which only those take who have something to write down.
+fn spans(declaration: &Declaration) -> &[Range<usize>] {
+    #[derive(Deserialize)]
+    struct Document<'a> {
+        #[serde(borrow)]
+        resources: Vec<&'a RawValue>,
+    }
+    declaration.spans.get_or_init(|| {
+        let text = &declaration.text;
+        let document: Document<'_> =
+            serde_json::from_slice(text).expect("the parser read it before");
+        let start = |raw: &str| raw.as_ptr() as usize - text.as_ptr() as usize;
+        let span = |raw: &&RawValue| start(raw.get())..start(raw.get()) + raw.get().len();
+        document.resources.iter().map(span).collect()
+    })
+}
+
+/// Where in the words of `stored` the resources that declare these objects stand.
+pub fn excerpts(stored: &Stored, objects: &[&str], own: &Own) -> Vec<Option<Range<usize>>> {
+    let again = match stored {
+        Stored::Trusted(bundle) => Stored::Trusted(Bundle(bundle.bytes().to_vec())),
+        Stored::Untrusted(text) => Stored::Untrusted(text.clone()),
+    };
+    // Where a value stands does not hang on what it is.
+    let mut resolve = |_: &str| Some(Vec::new());
+    let Ok(declaration) = parse_stored(again, own, &mut resolve) else {
+        return vec![None; objects.len()];
+    };
+    let object = |declared: &Declared| declared.resource.object();
+    let objects_declared = declaration.resources.iter().map(object);
+    let spans: HashMap<Object, Range<usize>> =
+        objects_declared.zip(spans(&declaration).iter().cloned()).collect();
+    let find = |object: &&str| spans.get(&Object::from_journal(object)?).cloned();
+    objects.iter().map(find).collect()
+}
+
+/// The names of the secret values that `text`, which [`journal_text`] wrote, stands in want of.
+pub fn secrets_named(text: &[u8]) -> BTreeSet<String> {
+    // Within a string its quotes would be escaped: only a reference looks so.
+    let mark = format!("\"{SECRET}\":\"");
+    let text = String::from_utf8_lossy(text);
+    let name = |(_, rest): (usize, &str)| rest.split('"').next().map(String::from);
+    let after = text.match_indices(&mark).map(|(at, mark)| (at, &text[at + mark.len()..]));
+    after.filter_map(name).collect()
+}
+
 fn resource(
     declaration: &Declaration,
     index: usize,
     keep: &mut Keep<'_>,
     common: &'static [Field],
 ) -> String {
-    let span = &declaration.resources[index].span;
-    let text = &declaration.text[span.start as usize..span.end as usize];
+    let text = &declaration.text[spans(declaration)[index].clone()];
     let text = std::str::from_utf8(text).expect("the parser saw that it is UTF-8");
     let json = Json::parse(text, Vec::new()).expect("the parser read it before");
     let kind = match json.get("type") {

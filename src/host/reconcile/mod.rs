@@ -19,7 +19,7 @@ use crate::machine::{self, Machine};
 use crate::plan::{self, Claims, Fate};
 use crate::report::{Failure, Line, Outcome, Report, Trigger, REPORT};
 use crate::resource::{Object, RootPath, Trouble};
-use crate::store::Source;
+use crate::store::{Owned, Source};
 
 use group::Group;
 pub use ledger::Ledger;
@@ -41,6 +41,9 @@ pub struct Work<'d> {
 pub trait Watch {
     /// `done` of `all` resources have had their turn; `doing` is what happens now.
     fn progress(&mut self, done: usize, all: usize, doing: &str);
+
+    /// This will be let go of, in this order, once everything declared matches.
+    fn releasing(&mut self, goes: &[Owned<'_>]);
 
     /// Someone asked the pass to end; it does so before the next resource.
     fn interrupted(&self) -> bool;
@@ -180,6 +183,9 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
+        let goes = self.releasing.iter().rev();
+        let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
+        self.options.watch.releasing(&goes);
         let failures = self.errors.len();
         self.advance(work, &fates)?;
         if self.ended.is_some() {

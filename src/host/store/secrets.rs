@@ -128,6 +128,11 @@ impl Secrets {
         Ok(value)
     }
 
+    /// There is no value but the key, as far as can be seen.
+    pub fn is_empty(&self) -> bool {
+        fs::read_dir(&self.dir).is_ok_and(|entries| entries.take(2).count() < 2)
+    }
+
     /// Removes every value but those that are still named.
     ///
     /// # Errors
