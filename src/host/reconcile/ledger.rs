@@ -152,6 +152,31 @@ impl<'s> Ledger<'s> {
         self.append(Record { implied: true, of_type, made: Some(Made::Created), ..record })
     }
 
+    /// Says again what is known of an object that is owned: `Began`, since it is about to go;
+    /// `Applied`, since an interrupted pass had made it.
+    pub(super) fn again(&mut self, kind: Kind, object: &Object) -> Result<(), Error> {
+        let Some(owned) = self.state().get(object.as_str()) else { return Ok(()) };
+        let form = match kind {
+            Kind::Began => owned.form.or(owned.pending),
+            _ => owned.pending.or(owned.form),
+        };
+        let record = Record {
+            source: Some(owned.source),
+            object: Some(object.as_str().into()),
+            of_type: Some(owned.of_type.to_string().into()),
+            id: Some(owned.id.to_string().into()),
+            made: Some(match owned.standing {
+                Standing::Adopted => Made::Adopted,
+                _ => Made::Created,
+            }),
+            implied: owned.implied,
+            form: form.map(Hex),
+            outcome: (kind == Kind::Applied).then_some(Outcome::Created),
+            ..Record::new(kind)
+        };
+        self.append(record)
+    }
+
     /// Takes an intent back: nothing came of it.
     pub(super) fn withdrawn(&mut self, member: &Member<'_>, object: &Object) -> Result<(), Error> {
         self.append(Record {

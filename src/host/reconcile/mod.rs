@@ -19,7 +19,7 @@ use crate::machine::{self, Machine};
 use crate::plan::{self, Claims, Fate};
 use crate::report::{Failure, Line, Outcome, Report, Trigger, REPORT};
 use crate::resource::{Object, RootPath, Trouble};
-use crate::store::{Owned, Source};
+use crate::store::{Kind, Owned, Source};
 
 use group::Group;
 pub use ledger::Ledger;
@@ -86,6 +86,7 @@ pub fn reconcile<'p, 'd>(
         promised: HashSet::new(),
         gone: HashSet::new(),
         releasing: Vec::new(),
+        unclosed: Vec::new(),
         stops_at_failure: false,
         ended: None,
         settled: 0,
@@ -150,6 +151,8 @@ struct Pass<'p> {
     gone: HashSet<Object>,
     /// What the source at hand owns and no longer declares.
     releasing: Vec<Object>,
+    /// Directories made along with something, or not, by a pass that was interrupted.
+    unclosed: Vec<RootPath>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
     /// Why the pass goes no further: an interruption, or a store that cannot be written.
@@ -167,12 +170,18 @@ impl Pass<'_> {
             return;
         }
         let interrupted = self.ledger.state().owned().filter(|owned| owned.pending.is_some());
-        let paths: Vec<RootPath> = interrupted
-            .filter_map(|owned| RootPath::parse(owned.object.strip_prefix("path:")?).ok())
+        let interrupted: Vec<(RootPath, bool)> = interrupted
+            .filter_map(|owned| {
+                let path = RootPath::parse(owned.object.strip_prefix("path:")?).ok()?;
+                Some((path, owned.implied))
+            })
             .collect();
-        for path in paths {
+        for (path, implied) in interrupted {
             // What cannot be removed is in the way of its own resource, and said there.
             let _ = self.machine.sweep(&path);
+            if implied {
+                self.unclosed.push(path);
+            }
         }
     }
 
@@ -192,11 +201,25 @@ impl Pass<'_> {
             return Ok(());
         }
         if self.errors.len() == failures {
+            self.close_parents()?;
             let goes = self.still_owned();
             return self.release(source, goes);
         }
         if self.stops_at_failure {
             self.hold_rest(work)?;
+        }
+        Ok(())
+    }
+
+    /// Closes the intents of parents that are there: no resource's turn does, since none lacks
+    /// them any more.
+    fn close_parents(&mut self) -> Result<(), Error> {
+        for path in std::mem::take(&mut self.unclosed) {
+            let object = turn::at(&path);
+            let pending = self.ledger.state().get(object.as_str()).and_then(|it| it.pending);
+            if pending.is_some() && self.is_there(&path) == Some(true) {
+                self.ledger.again(Kind::Applied, &object)?;
+            }
         }
         Ok(())
     }

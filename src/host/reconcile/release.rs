@@ -1,5 +1,6 @@
 //! Letting go of what is no longer declared: removed, put back, forgotten or left, and recorded
-//! once that is so.
+//! once that is so. What is to be removed or put back has an intent first, as what is made has: the
+//! store never claims for certain what an interrupted pass may have taken away.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::report::{Line, Outcome};
 use crate::resource::parting::{parting, Parting};
 use crate::resource::{Access, Answer, Entry, Found, Object, Question, Removable, RootPath, Step};
 use crate::resource::{Standing, Trouble};
-use crate::store::Source;
+use crate::store::{Kind, Source};
 
 /// How it went with one object.
 enum Gone {
@@ -62,6 +63,12 @@ impl Pass<'_> {
             }
             return Ok(());
         }
+        for it in &parted {
+            if parting(&it.kind, it.standing) != Parting::Forget {
+                self.ledger.again(Kind::Began, &it.object)?;
+            }
+        }
+        self.ledger.flush()?;
         let mut ends: Vec<(Parted, Gone)> = Vec::with_capacity(parted.len());
         for it in parted {
             let gone = self.part(&it);
