@@ -59,6 +59,7 @@ fn drifted(site: &Site) {
 const FIRST: Scenario = Scenario {
     prepare: person,
     run: "apply @mixed",
+    other: &["apply @other"],
     release: &["apply @empty"],
     adopted: &["/etc/motd"],
 };
@@ -73,7 +74,7 @@ fn a_first_apply_may_be_killed_anywhere() {
     let left: Vec<&String> = course.released().keys().collect();
     let there = ["/etc", "/etc/kept", "/etc/motd", "/var", "/var/lib", "/var/lib/kept"];
     assert_eq!(left, there, "what was there before stays, and nothing else");
-    course.kill_at_every_call();
+    course.kill_at_every_call(|_| ());
 }
 
 // R-6 R-9
@@ -81,7 +82,7 @@ fn a_first_apply_may_be_killed_anywhere() {
 fn a_changed_declaration_may_be_killed_anywhere() {
     if can_trace("a_changed_declaration_may_be_killed_anywhere") {
         let run = "apply @changed";
-        Course::new(Scenario { prepare: applied, run, ..FIRST }).kill_at_every_call();
+        Course::new(Scenario { prepare: applied, run, ..FIRST }).kill_at_every_call(|_| ());
     }
 }
 
@@ -89,7 +90,7 @@ fn a_changed_declaration_may_be_killed_anywhere() {
 #[test]
 fn the_repair_of_drift_may_be_killed_anywhere() {
     if can_trace("the_repair_of_drift_may_be_killed_anywhere") {
-        Course::new(Scenario { prepare: drifted, ..FIRST }).kill_at_every_call();
+        Course::new(Scenario { prepare: drifted, ..FIRST }).kill_at_every_call(|_| ());
     }
 }
 
@@ -98,6 +99,50 @@ fn the_repair_of_drift_may_be_killed_anywhere() {
 fn letting_go_of_everything_may_be_killed_anywhere() {
     if can_trace("letting_go_of_everything_may_be_killed_anywhere") {
         let run = "apply @empty";
-        Course::new(Scenario { prepare: applied, run, ..FIRST }).kill_at_every_call();
+        Course::new(Scenario { prepare: applied, run, ..FIRST }).kill_at_every_call(|_| ());
+    }
+}
+
+// R-9
+#[test]
+fn things_that_become_another_kind_of_thing_may_be_killed_anywhere() {
+    const BEFORE: &str = r#"
+        {"id":"x","type":"file","path":"/srv-x","content":"x"},
+        {"id":"y","type":"symlink","path":"/srv-y","target":"x"},
+        {"id":"z","type":"directory","path":"/srv-z"},
+        {"id":"zf","type":"file","path":"/srv-z/f","content":"zf"}"#;
+    const AFTER: &str = r#"
+        {"id":"x","type":"directory","path":"/srv-x/deep/er"},
+        {"id":"xf","type":"file","path":"/srv-x/deep/f","content":"xf"},
+        {"id":"y","type":"file","path":"/srv-y","content":"y"},
+        {"id":"z","type":"symlink","path":"/srv-z","target":"elsewhere"}"#;
+    fn prepare(site: &Site) {
+        person(site);
+        site.declare("before", BEFORE);
+        site.declare("after", AFTER);
+        site.ok("apply @before");
+    }
+    if can_trace("things_that_become_another_kind_of_thing_may_be_killed_anywhere") {
+        let run = "apply @after";
+        Course::new(Scenario { prepare, run, ..FIRST }).kill_at_every_call(|_| ());
+    }
+}
+
+// R-6 R-9
+#[test]
+fn a_declared_parent_that_is_made_early_may_be_killed_anywhere() {
+    const NESTED: &str = r#"
+        {"id":"low","type":"directory","path":"/srv/p/q/r"},
+        {"id":"high","type":"directory","path":"/srv/p","mode":"0700"}"#;
+    fn prepare(site: &Site) {
+        person(site);
+        site.put("/srv/kept", "");
+        site.declare("nested", NESTED);
+        site.ok("apply @nested");
+        std::fs::remove_dir_all(site.root().join("srv/p")).unwrap();
+    }
+    if can_trace("a_declared_parent_that_is_made_early_may_be_killed_anywhere") {
+        let run = "apply @nested";
+        Course::new(Scenario { prepare, run, ..FIRST }).kill_at_every_call(|_| ());
     }
 }

@@ -10,10 +10,12 @@ use super::strace::{calls, traced, Call};
 
 /// A command on a machine in a given state.
 pub struct Scenario {
-    /// Lays out what is there when the command is run, and declares `@other` and `@empty`.
+    /// Lays out what is there when the command is run, and declares what it and the others name.
     pub prepare: fn(&Site),
     /// The command that is broken off, and then run again.
     pub run: &'static str,
+    /// What may be done instead of running it again.
+    pub other: &'static [&'static str],
     /// What lets go of everything.
     pub release: &'static [&'static str],
     /// Files that a person had there before, and that the host is told to change.
@@ -28,7 +30,7 @@ pub struct Course {
     before: Tree,
     seq: u64,
     after: Ending,
-    /// How it ends when `@other` is applied instead.
+    /// How it ends when the other thing is done instead.
     other: Ending,
     /// What is left when everything was let go of.
     released: Tree,
@@ -54,7 +56,7 @@ impl Course {
         (scenario.prepare)(&site);
         let (run, other) = (site.copy(), site.copy());
         let calls = calls(&run, scenario.run);
-        other.ok("apply @other");
+        scenario.other.iter().for_each(|command| drop(other.ok(command)));
         let (after, other) = (Ending::of(&run), Ending::of(&other));
         scenario.release.iter().for_each(|command| drop(run.ok(command)));
         let (before, seq) = (site.tree(), last_seq(&site));
@@ -67,13 +69,19 @@ impl Course {
         &self.released
     }
 
-    /// The calls that can be broken off, and say nothing to a person.
+    /// The site as it is before the command, and the calls of the command.
+    pub fn start(&self) -> (&Site, &[Call]) {
+        (&self.site, &self.calls)
+    }
+
+    /// The calls at which the command can be broken off.
     pub fn breaks(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| call.changes())
     }
 
-    /// Kills the command at each system call that changes something, in turn.
-    pub fn kill_at_every_call(&self) {
+    /// Kills the command at each system call that changes something, in turn. `also` must hold
+    /// of what is left.
+    pub fn kill_at_every_call(&self, also: impl Fn(&Site)) {
         let breaks: Vec<&Call> = self.breaks().collect();
         assert!(breaks.len() > 3, "the trace is too short to be one: {breaks:?}");
         for call in breaks {
@@ -81,6 +89,7 @@ impl Course {
             let output = traced(&site, self.scenario.run, &call.inject("signal=KILL"));
             let at = format!("killed at {call:?}");
             assert_eq!(output.status.signal(), Some(9), "{at}: {}", told(&output));
+            also(&site);
             self.must_be_honest(&site, &at);
             self.must_go_on(site, &at);
         }
@@ -154,7 +163,7 @@ impl Course {
         self.scenario.release.iter().for_each(|command| drop(site.ok(command)));
         assert_eq!(site.tree(), self.released, "after letting go, {at}");
 
-        elsewhere.ok("apply @other");
+        self.scenario.other.iter().for_each(|command| drop(elsewhere.ok(command)));
         let mut ending = Ending::of(&elsewhere);
         for path in self.scenario.adopted {
             let (found, changed) = (ending.tree.get(*path), self.after.tree.get(*path));

@@ -143,9 +143,13 @@ impl<'s> Ledger<'s> {
 
     fn parent(&mut self, kind: Kind, member: &Member<'_>, path: &RootPath) -> Result<(), Error> {
         let object = at(path);
-        // Declared by another resource, and missing until now: that is its own affair.
-        if self.state().get(object.as_str()).is_some_and(|owned| !owned.implied) {
-            return Ok(());
+        // Declared by another resource, and missing until now: its own turn says how it went.
+        let known = self.state().get(object.as_str());
+        if known.is_some_and(|it| !it.implied && it.of_type == "directory") {
+            return match kind {
+                Kind::Began => self.again(kind, &object),
+                _ => Ok(()),
+            };
         }
         let record = self.about(kind, member, &object);
         let of_type = Some("directory".into());

@@ -11,7 +11,7 @@ mod ledger;
 mod release;
 mod turn;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::declaration::{Declaration, Own};
 use crate::error::{Error, Stage};
@@ -86,6 +86,7 @@ pub fn reconcile<'p, 'd>(
         promised: HashSet::new(),
         gone: HashSet::new(),
         releasing: Vec::new(),
+        names_releasing: BTreeSet::new(),
         unclosed: Vec::new(),
         stops_at_failure: false,
         ended: None,
@@ -151,6 +152,8 @@ struct Pass<'p> {
     gone: HashSet<Object>,
     /// What the source at hand owns and no longer declares.
     releasing: Vec<Object>,
+    /// The same in the order of names.
+    names_releasing: BTreeSet<Object>,
     /// Directories made along with something, or not, by a pass that was interrupted.
     unclosed: Vec<RootPath>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
@@ -192,6 +195,7 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
+        self.names_releasing = self.releasing.iter().cloned().collect();
         let goes = self.releasing.iter().rev();
         let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
         self.options.watch.releasing(&goes);
@@ -202,7 +206,7 @@ impl Pass<'_> {
         }
         if self.errors.len() == failures {
             self.close_parents()?;
-            let goes = self.still_owned();
+            let goes = self.still_owned(work);
             return self.release(source, goes);
         }
         if self.stops_at_failure {
@@ -301,12 +305,17 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// What is to be let go of and has not gone already to make way for something.
-    fn still_owned(&self) -> Vec<Object> {
+    /// What is to be let go of and has not gone already, to make way for something or as another
+    /// kind of thing, as which it is declared.
+    fn still_owned(&self, work: &Work<'_>) -> Vec<Object> {
         let state = self.ledger.state();
-        let ours =
-            |object: &&Object| state.get(object.as_str()).is_some() && !self.gone.contains(object);
-        self.releasing.iter().rev().filter(ours).cloned().collect()
+        let goes = match self.touched && !self.ledger.is_dry() {
+            true => plan::released(work.source, work.declaration, state),
+            false => self.releasing.clone(),
+        };
+        let stays = |object: &Object| self.gone.contains(object) || self.promised.contains(object);
+        let goes = goes.into_iter().rev();
+        goes.filter(|it| state.get(it.as_str()).is_some() && !stays(it)).collect()
     }
 
     /// A line for a resource that was not simply found unchanged.

@@ -64,8 +64,10 @@ impl Pass<'_> {
         let declared = turn.declared();
         let object = declared.resource.object();
         self.done += 1;
-        // What is asked of a command or the kernel may hang on what is pending.
-        if !matches!(declared.resource.question(), Question::Path { .. }) {
+        // What is asked of a command or the kernel may hang on what is pending, and what is pending
+        // may make this very thing, as a parent of another.
+        let is_path = matches!(declared.resource.question(), Question::Path { .. });
+        if !is_path || self.promised.contains(&object) {
             self.flush(group)?;
         }
         match self.decide(turn, &object, group)? {
@@ -111,11 +113,15 @@ impl Pass<'_> {
         object: &Object,
         group: &mut Group<'d>,
     ) -> Result<Decision<'d>, Error> {
+        let kind = turn.declared().resource.kind();
         let mut cleared = false;
         loop {
             let trouble = match self.look(turn.declared(), object) {
                 Ok(verdict) => match self.missing_parent(&verdict) {
-                    None => return self.weigh(turn, object, verdict, group),
+                    None if cleared || !self.buries(object, kind, &verdict) => {
+                        return self.weigh(turn, object, verdict, group)
+                    }
+                    None => Trouble::new(format!("make {}", object.name()), "something is to go"),
                     Some(parent) => no_parent(object, &parent),
                 },
                 Err(trouble) => trouble,
@@ -128,7 +134,6 @@ impl Pass<'_> {
                 let detail = format!("unknown until {awaited} is there");
                 return Ok(self.foresee_unknown(turn, object, detail));
             }
-            let kind = turn.declared().resource.kind();
             let blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
             if cleared || blockers.is_empty() {
                 return Ok(Decision::Fail(trouble));
@@ -182,6 +187,17 @@ impl Pass<'_> {
             }
         }
         Ok(Decision::Settled)
+    }
+
+    /// What is to be let go of has its name beneath this, which is no directory. Once this is made,
+    /// that name would lead nowhere, or by a link to what is not ours.
+    fn buries(&self, object: &Object, kind: &str, verdict: &Verdict) -> bool {
+        if verdict.existed || verdict.steps.is_empty() || kind == "directory" {
+            return false;
+        }
+        let beneath = Object::new(object.space(), &format!("{}/", object.name()));
+        let first = self.names_releasing.range(&beneath..).next();
+        first.is_some_and(|it| it.as_str().starts_with(beneath.as_str()))
     }
 
     /// In a dry run: says what would be done, and takes it for done.
