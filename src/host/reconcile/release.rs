@@ -71,7 +71,14 @@ impl Pass<'_> {
         self.ledger.flush()?;
         let mut ends: Vec<(Parted, Gone)> = Vec::with_capacity(parted.len());
         for it in parted {
-            let gone = self.part(&it);
+            let gone = match self.part(&it) {
+                Gone::As(Outcome::Left, why) if holds_failed(&it, &ends) => {
+                    let doing = format!("remove {}", it.object.name());
+                    let cause = format!("{why}, since not everything in it could be removed");
+                    Gone::Not(Trouble::new(doing, cause))
+                }
+                gone => gone,
+            };
             ends.push((it, gone));
         }
         self.settle(source, ends)
@@ -209,4 +216,13 @@ impl Pass<'_> {
             position: None,
         });
     }
+}
+
+/// Something of ours beneath `it` could not be removed: then neither can it be, yet.
+fn holds_failed(it: &Parted, ends: &[(Parted, Gone)]) -> bool {
+    let beneath = |other: &Object| {
+        let rest = other.as_str().strip_prefix(it.object.as_str());
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    ends.iter().any(|(other, gone)| matches!(gone, Gone::Not(_)) && beneath(&other.object))
 }
