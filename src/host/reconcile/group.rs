@@ -189,7 +189,7 @@ impl Pass<'_> {
             if member.verdict.steps.is_empty() || !matches!(progress, Progress::Going(_)) {
                 continue;
             }
-            let trouble = match self.look(member.turn.declared(), &member.object) {
+            let trouble = match self.look_again(member.turn.declared(), &member.object) {
                 Ok(verdict) if verdict.steps.is_empty() => continue,
                 Ok(verdict) => Trouble::new(
                     format!("read back {}", member.object.name()),
@@ -219,7 +219,7 @@ impl Pass<'_> {
                 self.ledger.applied(&member)?;
                 let Member { turn, outcome, verdict, diff, .. } = member;
                 let detail = match verdict.steps.is_empty() {
-                    true => super::turn::note(outcome),
+                    true => super::turn::noted(outcome),
                     false => verdict.detail,
                 };
                 self.line(turn, outcome, took_ms, detail, diff);

@@ -20,6 +20,22 @@ pub struct Ledger<'s> {
     secrets: Option<&'s Secrets>,
 }
 
+/// What the store knows of an object.
+pub(super) struct Known {
+    /// What it is to the host.
+    pub standing: Standing,
+    /// What has to be recorded of it where it matches without a step: that it is adopted, or that
+    /// an interrupted pass had made it so. `None` when there is nothing new.
+    pub note: Option<Outcome>,
+}
+
+impl Default for Known {
+    /// Of an object that nobody owns.
+    fn default() -> Known {
+        Known { standing: Standing::Unowned, note: Some(Outcome::Unchanged) }
+    }
+}
+
 /// Last applied forms.
 #[derive(Default)]
 pub(super) struct Held {
@@ -56,10 +72,20 @@ impl<'s> Ledger<'s> {
         }
     }
 
-    /// What an object is to the host, as a thing of this type.
-    pub(super) fn standing(&self, object: &Object, kind: &str) -> Standing {
-        let owned = self.state().get(object.as_str()).filter(|owned| owned.of_type == kind);
-        owned.map_or(Standing::Unowned, |owned| owned.standing)
+    /// What is known of an object, should it be a thing of this type.
+    pub(super) fn known(&self, object: &Object, kind: &str) -> Known {
+        let Some(owned) = self.state().get(object.as_str()) else { return Known::default() };
+        let same_kind = owned.of_type == kind;
+        let note = match (owned.form, owned.pending) {
+            _ if !same_kind || owned.implied => Some(Outcome::Unchanged),
+            (None, _) if owned.standing == Standing::Created => Some(Outcome::Created),
+            (None, _) => Some(Outcome::Changed),
+            (Some(form), Some(pending)) if form != pending => Some(Outcome::Changed),
+            (Some(_), Some(_)) => Some(Outcome::Corrected),
+            (Some(_), None) => None,
+        };
+        let standing = if same_kind { owned.standing } else { Standing::Unowned };
+        Known { standing, note }
     }
 
     /// What it will be called that the steps of `verdict` were taken.
@@ -76,23 +102,6 @@ impl<'s> Ledger<'s> {
                 Some(form) if form == self.form(turn) => Outcome::Corrected,
                 Some(_) => Outcome::Changed,
             },
-        }
-    }
-
-    /// What has to be recorded of a resource that matches without a step: that it is adopted, or
-    /// that an interrupted pass had made it so. `None` when there is nothing new.
-    pub(super) fn to_note(&self, object: &Object, turn: Turn<'_>) -> Option<Outcome> {
-        let kind = turn.declared().resource.kind();
-        let Some(owned) = self.state().get(object.as_str()) else {
-            return Some(Outcome::Unchanged);
-        };
-        match (owned.form, owned.pending) {
-            _ if owned.of_type != kind || owned.implied => Some(Outcome::Unchanged),
-            (None, _) if owned.standing == Standing::Created => Some(Outcome::Created),
-            (None, _) => Some(Outcome::Changed),
-            (Some(form), Some(pending)) if form != pending => Some(Outcome::Changed),
-            (Some(_), Some(_)) => Some(Outcome::Corrected),
-            (Some(_), None) => None,
         }
     }
 
@@ -330,7 +339,7 @@ impl<'s> Ledger<'s> {
     /// What every record about an object that is being made says.
     fn about<'r>(&self, kind: Kind, member: &'r Member<'_>, object: &'r Object) -> Record<'r> {
         let turn = member.turn;
-        let standing = match self.standing(object, turn.declared().resource.kind()) {
+        let standing = match self.known(object, turn.declared().resource.kind()).standing {
             Standing::Unowned if member.verdict.existed => Standing::Adopted,
             Standing::Unowned => Standing::Created,
             known => known,

@@ -172,8 +172,10 @@ impl Pass<'_> {
         if self.ledger.is_dry() {
             return;
         }
-        let interrupted = self.ledger.state().owned().filter(|owned| owned.pending.is_some());
-        let interrupted: Vec<(RootPath, bool)> = interrupted
+        let interrupted: Vec<(RootPath, bool)> = self
+            .ledger
+            .state()
+            .pending()
             .filter_map(|owned| {
                 let path = RootPath::parse(owned.object.strip_prefix("path:")?).ok()?;
                 Some((path, owned.implied))

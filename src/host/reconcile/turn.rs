@@ -7,7 +7,7 @@ use crate::diff;
 use crate::error::{Error, Stage};
 use crate::plan;
 use crate::report::{Line, Outcome};
-use crate::resource::{Object, Question, RootPath, Step, Trouble, Verdict};
+use crate::resource::{Object, Question, RootPath, Standing, Step, Trouble, Verdict};
 use crate::store::Source;
 
 /// A resource whose turn has come.
@@ -116,10 +116,11 @@ impl Pass<'_> {
         let kind = turn.declared().resource.kind();
         let mut cleared = false;
         loop {
-            let trouble = match self.look(turn.declared(), object) {
+            let known = self.ledger.known(object, kind);
+            let trouble = match self.look(turn.declared(), known.standing) {
                 Ok(verdict) => match self.missing_parent(&verdict) {
                     None if cleared || !self.buries(object, kind, &verdict) => {
-                        return self.weigh(turn, object, verdict, group)
+                        return self.weigh(turn, object, verdict, known.note, group)
                     }
                     None => Trouble::new(format!("make {}", object.name()), "something is to go"),
                     Some(parent) => no_parent(object, &parent),
@@ -152,11 +153,20 @@ impl Pass<'_> {
     pub(super) fn look<'d>(
         &mut self,
         declared: &'d Declared,
+        standing: Standing,
+    ) -> Result<Verdict<'d>, Trouble> {
+        let answer = self.machine.ask(&declared.resource.question(), declared.timeout)?;
+        declared.resource.judge(&answer, standing)
+    }
+
+    /// The same of a resource that has had its turn.
+    pub(super) fn look_again<'d>(
+        &mut self,
+        declared: &'d Declared,
         object: &Object,
     ) -> Result<Verdict<'d>, Trouble> {
-        let resource = &declared.resource;
-        let answer = self.machine.ask(&resource.question(), declared.timeout)?;
-        resource.judge(&answer, self.ledger.standing(object, resource.kind()))
+        let known = self.ledger.known(object, declared.resource.kind());
+        self.look(declared, known.standing)
     }
 
     /// What an undisturbed look came to: nothing to do, something to note, or steps.
@@ -165,6 +175,7 @@ impl Pass<'_> {
         turn: Turn<'d>,
         object: &Object,
         mut verdict: Verdict<'d>,
+        note: Option<Outcome>,
         group: &mut Group<'d>,
     ) -> Result<Decision<'d>, Error> {
         if let Some(why) = verdict.not_applicable {
@@ -179,9 +190,9 @@ impl Pass<'_> {
         if !verdict.steps.is_empty() {
             return Ok(Decision::Act(verdict));
         }
-        if let Some(outcome) = self.ledger.to_note(object, turn) {
+        if let Some(outcome) = note {
             if self.ledger.is_dry() {
-                self.line(turn, outcome, 0, note(outcome), None);
+                self.line(turn, outcome, 0, noted(outcome), None);
             } else {
                 self.join(turn, object.clone(), verdict, outcome, None, group)?;
             }
@@ -261,7 +272,7 @@ fn no_parent(object: &Object, parent: &RootPath) -> Trouble {
 }
 
 /// What is said of a resource that matches and yet has something to be recorded.
-pub(super) fn note(outcome: Outcome) -> String {
+pub(super) fn noted(outcome: Outcome) -> String {
     match outcome {
         Outcome::Unchanged => "there before; adopted",
         Outcome::Claimed => "taken over",
