@@ -4,7 +4,10 @@
 //! `CI=true` the lack of something that `.ci/run` installs is a failure, not a skip.
 #![allow(dead_code)] // each test binary uses a part of it
 
+pub mod broken;
 pub mod root;
+pub mod site;
+pub mod strace;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -159,9 +159,13 @@ impl<'s> Ledger<'s> {
 
     fn parent(&mut self, kind: Kind, member: &Member<'_>, path: &RootPath) -> Result<(), Error> {
         let object = at(path);
-        // Declared by another resource, and missing until now: that is its own affair.
-        if self.state().get(object.as_str()).is_some_and(|owned| !owned.implied) {
-            return Ok(());
+        // Declared by another resource, and missing until now: its own turn says how it went.
+        let known = self.state().get(object.as_str());
+        if known.is_some_and(|it| !it.implied && it.of_type == "directory") {
+            return match kind {
+                Kind::Began => self.again(kind, &object),
+                _ => Ok(()),
+            };
         }
         let record = self.about(kind, member, &object);
         let of_type = Some("directory".into());
@@ -172,6 +176,31 @@ impl<'s> Ledger<'s> {
             made: Some(Made::Created),
             ..record
         })
+    }
+
+    /// Says again what is known of an object that is owned: `Began`, since it is about to go;
+    /// `Applied`, since an interrupted pass had made it.
+    pub(super) fn again(&mut self, kind: Kind, object: &Object) -> Result<(), Error> {
+        let Some(owned) = self.state().get(object.as_str()) else { return Ok(()) };
+        let form = match kind {
+            Kind::Began => owned.form.or(owned.pending),
+            _ => owned.pending.or(owned.form),
+        };
+        let record = Record {
+            source: Some(owned.source),
+            object: Some(object.as_str().into()),
+            of_type: Some(owned.of_type.to_string().into()),
+            id: Some(owned.id.to_string().into()),
+            made: Some(match owned.standing {
+                Standing::Adopted => Made::Adopted,
+                _ => Made::Created,
+            }),
+            implied: owned.implied,
+            form: form.map(Hex),
+            outcome: (kind == Kind::Applied).then_some(Outcome::Created),
+            ..Record::new(kind)
+        };
+        self.append(record)
     }
 
     /// Takes an intent back: nothing came of it.

@@ -11,7 +11,7 @@ mod ledger;
 mod release;
 mod turn;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::declaration::{Declaration, Own};
 use crate::error::{Error, Stage};
@@ -19,7 +19,7 @@ use crate::machine::{self, Machine};
 use crate::plan::{self, Claims, Fate};
 use crate::report::{Failure, Line, Outcome, Report, Trigger, REPORT};
 use crate::resource::{Object, RootPath, Trouble};
-use crate::store::{Owned, Source};
+use crate::store::{Kind, Owned, Source};
 
 use group::Group;
 pub use ledger::Ledger;
@@ -88,6 +88,8 @@ pub fn reconcile<'p, 'd>(
         gone: HashMap::new(),
         releasing: Vec::new(),
         leading: HashSet::new(),
+        names_releasing: BTreeSet::new(),
+        unclosed: Vec::new(),
         stops_at_failure: false,
         ended: None,
         settled: 0,
@@ -156,6 +158,10 @@ struct Pass<'p> {
     releasing: Vec<Object>,
     /// Of these, the links: what is declared beyond one has to wait until it is gone.
     leading: HashSet<Object>,
+    /// The same in the order of names.
+    names_releasing: BTreeSet<Object>,
+    /// Directories made along with something, or not, by a pass that was interrupted.
+    unclosed: Vec<RootPath>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
     /// Why the pass goes no further: an interruption, or a store that cannot be written.
@@ -172,15 +178,21 @@ impl Pass<'_> {
         if self.ledger.is_dry() {
             return;
         }
-        let paths: Vec<RootPath> = self
+        let interrupted: Vec<(RootPath, bool)> = self
             .ledger
             .state()
             .pending()
-            .filter_map(|owned| RootPath::parse(owned.object.strip_prefix("path:")?).ok())
+            .filter_map(|owned| {
+                let path = RootPath::parse(owned.object.strip_prefix("path:")?).ok()?;
+                Some((path, owned.implied))
+            })
             .collect();
-        for path in paths {
+        for (path, implied) in interrupted {
             // What cannot be removed is in the way of its own resource, and said there.
             let _ = self.machine.sweep(&path);
+            if implied {
+                self.unclosed.push(path);
+            }
         }
     }
 
@@ -191,6 +203,7 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
+        self.names_releasing = self.releasing.iter().cloned().collect();
         let goes = self.releasing.iter().rev();
         let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
         self.options.watch.releasing(&goes);
@@ -201,11 +214,25 @@ impl Pass<'_> {
             return Ok(());
         }
         if self.errors.len() == failures {
+            self.close_parents()?;
             let goes = self.still_owned(work);
             return self.release(source, goes);
         }
         if self.stops_at_failure {
             self.hold_rest(work)?;
+        }
+        Ok(())
+    }
+
+    /// Closes the intents of parents that are there: no resource's turn does, since none lacks
+    /// them any more.
+    fn close_parents(&mut self) -> Result<(), Error> {
+        for path in std::mem::take(&mut self.unclosed) {
+            let object = turn::at(&path);
+            let pending = self.ledger.state().get(object.as_str()).and_then(|it| it.pending);
+            if pending.is_some() && self.is_there(&path) == Some(true) {
+                self.ledger.again(Kind::Applied, &object)?;
+            }
         }
         Ok(())
     }

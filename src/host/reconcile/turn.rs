@@ -65,10 +65,11 @@ impl Pass<'_> {
         let declared = turn.declared();
         let object = declared.resource.object();
         self.done += 1;
-        // What is asked of a command or the kernel may hang on what is pending; so does what lies
-        // beyond a link.
+        // What is asked of a command or the kernel may hang on what is pending, as does what lies
+        // beyond a link; and what is pending may make this very thing, as a parent of another.
         let is_path = matches!(declared.resource.question(), Question::Path { .. });
-        if !is_path || self.link_above(&object).is_some() {
+        let hangs = self.link_above(&object).is_some() || self.promised.contains(&object);
+        if !is_path || hangs {
             self.flush(group)?;
         }
         match self.decide(turn, &object, group)? {
@@ -114,6 +115,7 @@ impl Pass<'_> {
         object: &Object,
         group: &mut Group<'d>,
     ) -> Result<Decision<'d>, Error> {
+        let kind = turn.declared().resource.kind();
         let mut cleared = false;
         self.clear_way(turn, object, group)?;
         if let Some(decision) = self.hidden(turn, object) {
@@ -122,13 +124,11 @@ impl Pass<'_> {
         loop {
             let known = self.ledger.known(object, turn.declared());
             let trouble = match self.look(turn.declared(), object, known.standing) {
-                // Made along with an earlier resource of the group, and not yet there to be seen.
-                Ok(_) if self.promised.contains(object) && !group.is_empty() => {
-                    self.flush(group)?;
-                    continue;
-                }
                 Ok(verdict) => match self.missing_parent(&verdict) {
-                    None => return self.weigh(turn, object, verdict, known.note, group),
+                    None if cleared || !self.buries(object, kind, &verdict) => {
+                        return self.weigh(turn, object, verdict, known.note, group)
+                    }
+                    None => Trouble::new(format!("make {}", object.name()), "something is to go"),
                     Some(parent) => no_parent(object, &parent),
                 },
                 Err(trouble) => trouble,
@@ -140,7 +140,6 @@ impl Pass<'_> {
             if let Some(awaited) = trouble.awaits.as_ref().filter(|it| self.promised.contains(it)) {
                 return Ok(self.foresee_unknown(turn, object, until(awaited)));
             }
-            let kind = turn.declared().resource.kind();
             let mut blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
             blockers.retain(|blocker| !self.gone.contains_key(blocker));
             if cleared || blockers.is_empty() {
@@ -268,6 +267,17 @@ impl Pass<'_> {
             }
         }
         Ok(Decision::Settled)
+    }
+
+    /// What is to be let go of has its name beneath this, which is no directory. Once this is made,
+    /// that name would lead nowhere, or by a link to what is not ours.
+    fn buries(&self, object: &Object, kind: &str, verdict: &Verdict) -> bool {
+        if verdict.existed || verdict.steps.is_empty() || kind == "directory" {
+            return false;
+        }
+        let beneath = Object::new(object.space(), &format!("{}/", object.name()));
+        let first = self.names_releasing.range(&beneath..).next();
+        first.is_some_and(|it| it.as_str().starts_with(beneath.as_str()))
     }
 
     /// In a dry run: says what would be done, and takes it for done.

@@ -246,10 +246,15 @@ impl State {
 
     fn intend(&mut self, record: &Record<'_>) -> Result<(), String> {
         let mut said = described(record)?;
-        // What is owned stays what it was until the change has been read back.
         if let Some(at) = self.table.find(said.object) {
-            let known = self.table.slot(at);
-            (said.created, said.source) = (known.created, known.source);
+            let (known, slot) = self.table.view(at);
+            if known.of_type == said.of_type {
+                // What is owned stays what it was until the change has been read back.
+                (said.created, said.source) = (slot.created, slot.source);
+            } else {
+                // Another kind of thing is another thing, and what was there is gone.
+                self.table.release(at);
+            }
         }
         self.desks[said.source as usize].settled = false;
         let at = self.table.describe(&said)?;
