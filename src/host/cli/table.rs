@@ -1,9 +1,11 @@
 //! The commands and flags: one entry each, read by the parser and by the help text.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{text, Color, Invocation};
+use crate::declaration::fault::quoted;
 use crate::error::Error;
 
 /// A command that this host knows.
@@ -153,7 +155,7 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         wants: "a reason",
         operands: (0, 0),
         flags: &["reason", "for"],
-        summary: "hold this machine still: accept declarations, apply nothing",
+        summary: "hold still: accept declarations, apply nothing",
         detail: "Until resume, or for as long as --for says, declarations are accepted and stored but \
                  nothing is applied. The reason is shown wherever somebody will look.",
     },
@@ -196,7 +198,7 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         wants: "",
         operands: (0, 0),
         flags: &[],
-        summary: "print the systemd unit, for an installation without a package",
+        summary: "print the systemd unit, where no package brought it",
         detail: "Redirect it to /etc/systemd/system/nox-mesh-host.service.",
     },
     CommandEntry {
@@ -227,8 +229,8 @@ pub(crate) static FLAGS: &[Flag] = &[
         short: None,
         value: Some("DIR"),
         everywhere: true,
-        summary: "the tree to work on, such as a disk mounted in a rescue shell [/]",
-        set: |it, value| set(&mut it.root, value.into()),
+        summary: "work on the tree at DIR, such as a mounted disk [/]",
+        set: |it, value| set(&mut it.root, path("root", value)?),
     },
     Flag {
         long: "state",
@@ -236,7 +238,7 @@ pub(crate) static FLAGS: &[Flag] = &[
         value: Some("DIR"),
         everywhere: true,
         summary: "the host's own state [ROOT/var/lib/mesh-host]",
-        set: |it, value| set(&mut it.state, value.into()),
+        set: |it, value| set(&mut it.state, path("state", value)?),
     },
     Flag {
         long: "config",
@@ -244,14 +246,14 @@ pub(crate) static FLAGS: &[Flag] = &[
         value: Some("FILE"),
         everywhere: true,
         summary: "the configuration [ROOT/etc/mesh-host/config.json]",
-        set: |it, value| set(&mut it.config, value.into()),
+        set: |it, value| set(&mut it.config, path("config", value)?),
     },
     Flag {
         long: "json",
         short: None,
         value: None,
         everywhere: true,
-        summary: "one JSON document on standard output",
+        summary: "print one JSON document",
         set: |it, _| raise(&mut it.json),
     },
     Flag {
@@ -266,7 +268,7 @@ pub(crate) static FLAGS: &[Flag] = &[
                 "always" => Color::Always,
                 "never" => Color::Never,
                 other => {
-                    let why = format!("--color wants auto, always or never, not {other:?}");
+                    let why = format!("--color wants auto, always or never, not {}", quoted(other));
                     return Err(Error::Usage(why));
                 }
             };
@@ -330,7 +332,7 @@ pub(crate) static FLAGS: &[Flag] = &[
         set: |it, value| {
             let value = text(value)?;
             let count = value.parse().map_err(|_| {
-                Error::Usage(format!("-n wants a number of records, not {value:?}"))
+                Error::Usage(format!("-n wants a number of records, not {}", quoted(&value)))
             })?;
             set(&mut it.count, count)
         },
@@ -387,11 +389,19 @@ fn raise(slot: &mut bool) -> Result<(), Error> {
     Ok(())
 }
 
+fn path(flag: &str, value: OsString) -> Result<PathBuf, Error> {
+    match value.is_empty() {
+        true => Err(Error::Usage(format!("--{flag} wants a path, not nothing"))),
+        false => Ok(value.into()),
+    }
+}
+
 /// A span of time as people write it: a whole number and `s`, `m`, `h` or `d`.
 fn duration(text: &str) -> Result<Duration, Error> {
     let wrong = || {
         Error::Usage(format!(
-            "--for wants a span such as 30m, 2h or 3d, at most 366d, not {text:?}"
+            "--for wants a span such as 30m, 2h or 3d, at most 366d, not {}",
+            quoted(text)
         ))
     };
     let unit = text.chars().last().ok_or_else(wrong)?;
@@ -414,17 +424,17 @@ pub(crate) fn help(command: Option<Command>) -> String {
     let mut out = String::new();
     match command.map(Command::entry) {
         None => {
-            out.push_str("nox-mesh-host: makes this machine match a declaration, and records what it made.\n\n");
-            out.push_str("usage: nox-mesh-host COMMAND [FLAG ...]\n\ncommands:\n");
+            out.push_str("Makes this machine match a declaration, and records what it made.\n");
+            out.push_str("usage: nox-mesh-host COMMAND [FLAG ...]\ncommands:\n");
             for entry in COMMANDS {
-                let call = format!("{} {}", entry.name, entry.usage);
-                out.push_str(&row(&call, entry.summary));
+                let operand = if entry.operands == (1, 1) { "FILE" } else { "" };
+                out.push_str(&row(&format!("{} {operand}", entry.name), entry.summary));
             }
-            out.push_str("\nflags, before or after the command:\n");
+            out.push_str("flags, before or after the command:\n");
             flags(&mut out, |flag| flag.everywhere);
             out.push_str(
-                "\nexit codes: 0 done, 1 failed, 2 usage, 3 declaration refused, 4 another pass holds\n\
-                 the lock, 5 link refused, 6 store damaged, 10 plan --exit-code found changes\n",
+                "exit codes: 0 done, 1 failed, 2 usage, 3 declaration refused, 4 another pass\n\
+                 holds the lock, 5 link refused, 6 store damaged, 10 plan --exit-code: changes\n",
             );
         }
         Some(entry) => {
@@ -454,7 +464,7 @@ fn flags(out: &mut String, wanted: impl Fn(&Flag) -> bool) {
 }
 
 fn row(left: &str, right: &str) -> String {
-    format!("  {:<34} {right}\n", left.trim_end())
+    format!("  {:<19} {right}\n", left.trim_end())
 }
 
 fn capitalised(text: &str) -> String {
