@@ -50,6 +50,12 @@ pub fn target() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp has a parent")
 }
 
+/// The user that the tests run as.
+pub fn euid() -> u32 {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// A directory of one test's own, removed when it goes out of scope.
 pub struct Scratch(PathBuf);
 

@@ -220,6 +220,10 @@ fn pass(
     works: &[Work],
 ) -> Result<u8, Error> {
     if let Some(paused) = accept::paused(store.state(), machine::now()) {
+        if !it.quiet {
+            let until = paused.until.map_or("resume".into(), |until| When(until).to_string());
+            show::note(&format!("paused until {until}: {}", paused.reason));
+        }
         return said(it, &paused_report(works, Trigger::Command, &paused.reason));
     }
     let mut watch = Terminal::new(it);

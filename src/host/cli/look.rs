@@ -151,7 +151,8 @@ fn words(record: &Record<'_>) -> Vec<String> {
     words.extend(record.outcome.map(|outcome| outcome.as_str().replace('_', " ")));
     words.extend(record.of_type.as_ref().map(|it| it.to_string()));
     let name = |object: &str| object.split_once(':').map_or(object, |(_, it)| it).to_owned();
-    words.extend(record.object.as_ref().map(|object| name(object)));
+    // A failure says itself what it was about.
+    words.extend(record.object.as_ref().filter(|_| record.doing.is_none()).map(|it| name(it)));
     words.extend(record.sha256.map(|sha256| format!("{}…", &hex(&sha256.0)[..12])));
     words.extend(record.serial.map(|serial| format!("serial {serial}")));
     words.extend(record.reason.as_ref().map(|it| it.to_string()));
@@ -165,7 +166,8 @@ fn words(record: &Record<'_>) -> Vec<String> {
             (counts.failed, "failed"),
         ];
         let told = counts.into_iter().filter(|(count, _)| *count > 0);
-        words.extend(told.map(|(count, word)| format!("{count} {word}")));
+        let told: Vec<String> = told.map(|(count, word)| format!("{count} {word}")).collect();
+        words.extend(Some(told.join(", ")).filter(|told| !told.is_empty()));
     }
     if let (Some(doing), Some(cause)) = (&record.doing, &record.cause) {
         words.push(format!("{}: {}", &**doing, &**cause));

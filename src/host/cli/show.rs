@@ -197,12 +197,18 @@ fn summary(report: &Report) -> String {
     let told = TOLD.iter().map(|outcome| (report.count(&[*outcome]), *outcome));
     let mut parts: Vec<String> = told
         .filter(|(count, _)| *count > 0)
-        .map(|(count, outcome)| format!("{count} {}", word(outcome, report.schema)))
+        .map(|(count, outcome)| {
+            let word = word(outcome, report.schema);
+            let to = if word == outcome.as_str().replace('_', " ") { "" } else { "to " };
+            format!("{count} {to}{word}")
+        })
         .collect();
     let idle = parts.is_empty();
     let settled = report.lines.iter().filter(|line| line.position.is_some()).count();
     let unchanged = report.declared() - settled + report.count(&[Outcome::Unchanged]);
-    parts.push(format!("{unchanged} unchanged"));
+    if unchanged > 0 || idle {
+        parts.push(format!("{unchanged} unchanged"));
+    }
     match report.count(&[Outcome::NotApplicable]) {
         0 => {}
         count => parts.push(format!("{count} not applicable")),
@@ -212,7 +218,8 @@ fn summary(report: &Report) -> String {
         (Outcome::Converged, PLAN) if idle => {
             format!("nothing to do, the machine is as declared: {parts}")
         }
-        (Outcome::Converged, PLAN) => format!("to do: {parts}"),
+        (Outcome::Converged, PLAN) => format!("plan: {parts}"),
+        (Outcome::Paused, _) => "paused, nothing is applied".into(),
         (Outcome::Converged, _) if idle => format!("converged, nothing to do: {parts}"),
         (outcome, _) => format!("{outcome}: {parts}"),
     }
