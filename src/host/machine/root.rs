@@ -334,7 +334,9 @@ impl Root {
             Intent::Text(text) => {
                 self.own.refuses(path).or_else(|| self.own.refuses_text(path, text))
             }
-            Intent::Link(target) => self.own.refuses_link(path, target),
+            Intent::Link(target) => {
+                self.own.refuses(path).or_else(|| self.own.refuses_link(path, target))
+            }
         }
     }
 }
