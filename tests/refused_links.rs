@@ -1,5 +1,5 @@
 //! The host's own, reached through the links that stand on the machine: refused before anything is
-//! touched, whichever way the links lead.
+//! touched, whichever way the links lead, and also where what they lead to is yet to be made.
 // R-15
 
 mod support;
@@ -38,6 +38,9 @@ fn linked(name: &str) -> Scratch {
         ("opt/etc", "/etc"),
         ("opt/lib", "/var/lib"),
         ("opt/default", "/var/lib/mesh-host"),
+        ("opt/deep", "/var/lib/mesh-host/gone/deep"),
+        ("opt/through", "default/gone"),
+        ("opt/dots", "/nowhere/gone//../../var/lib"),
         ("opt/state", "/srv/state"),
         ("opt/srv", "../srv"),
         ("opt/bin", "/usr/local/bin"),
@@ -76,6 +79,9 @@ const DISGUISED: &[&str] = &[
     r#""type":"directory","path":"/opt/lib/mesh-host""#,
     r#""type":"file","path":"/opt/lib/mesh-host/journal.jsonl","content":"""#,
     r#""type":"file","path":"/opt/default/journal.jsonl","content":"""#,
+    r#""type":"file","path":"/opt/deep/x","content":"""#,
+    r#""type":"directory","path":"/opt/through/x/y""#,
+    r#""type":"file","path":"/opt/dots/mesh-host/x","content":"""#,
     r#""type":"file","path":"/opt/bin/nox-mesh-host","content":"x""#,
     r#""type":"symlink","path":"/opt/bin/nox-mesh-host","target":"/bin/true""#,
     r#""type":"file","path":"/bin/nox-mesh-host","content":"x""#,

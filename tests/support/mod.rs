@@ -4,6 +4,7 @@
 //! `CI=true` the lack of something that `.ci/run` installs is a failure, not a skip.
 #![allow(dead_code)] // each test binary uses a part of it
 
+pub mod golden;
 pub mod said;
 pub mod snapshot;
 

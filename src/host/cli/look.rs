@@ -137,12 +137,9 @@ fn shown(it: &Invocation, entry: &Entry<'_>) -> String {
         return serde_json::to_string(record).expect("a record is plain JSON");
     }
     let kind = record.kind.as_str();
-    let mut out = format!("{:>6} {} {kind:<9}", record.seq, record.at);
-    for text in words(record) {
-        out.push(' ');
-        out.push_str(&plain(&text));
-    }
-    out
+    let words = words(record).join(" ");
+    let line = format!("{:>6} {} {kind:<9} {}", record.seq, record.at, plain(&words));
+    line.trim_end().to_owned()
 }
 
 /// What a record says besides its number, time and kind.
