@@ -153,6 +153,8 @@ fn operands_and_flags_are_wanted_where_they_belong_and_nowhere_else() {
     ] {
         usage(arguments);
     }
+    let said = usage(&["pause", "--reason", &"r".repeat(1001)]);
+    assert!(said.err.contains("longer than 1000 bytes"), "{said:?}");
     for span in ["", "s", "0s", "1", "-1h", "1.5h", "2w", "367d", "99999999999999999999d", "é"] {
         let said = usage(&["pause", "--reason", "r", "--for", span]);
         assert!(said.err.contains("--for"), "{said:?}");

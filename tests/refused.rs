@@ -22,6 +22,7 @@ macro_rules! one {
 const SERVICE: &str = "type: type \"service\" is not supported by this host yet; leave it out";
 
 /// Declarations whose text can be written down, each with all its faults in order.
+#[rustfmt::skip] // a row a declaration
 const TABLE: &[(&str, Faults)] = &[
     // No document.
     ("", &["is empty; to declare nothing, write an empty list"]),
@@ -38,7 +39,8 @@ const TABLE: &[(&str, Faults)] = &[
     ("{\"version\":1,\n\"resources\":[{\"id\":\"x\"", &["resources[0]: line 2 column 22: EOF"]),
     ("{'version':1}", &["line 1 column 2: key must be a string"]),
     ("{\"version\":1,\"resources\":[],}", &["line 1 column 29: trailing comma"]),
-    ("{\"version\":1,\"resources\":[{\"id\":\"\u{1b}[2J\"}]}", &["resources[0]: line 1 column 33: control character"]),
+    ("{\"version\":1,\"resources\":[{\"id\":\"\u{1b}[2J\"}]}",
+        &["resources[0]: line 1 column 33: control character"]),
     ("{\"version\":1,\"resources\":[{\"id\":\"\\ud800\"}]}", &["resources[0]: line 1 column"]),
     // The fields of the document.
     ("{}", &["version: is missing; begin with", "resources: is missing; to declare nothing"]),
@@ -72,7 +74,8 @@ const TABLE: &[(&str, Faults)] = &[
     (one!(r#""type":"fil","path":"/x""#), &["resources[0] \"x\": type: \"fil\" is not a type; \
          did you mean \"file\"?"]),
     (one!(r#""type":7"#), &["resources[0] \"x\": type: is an integer, not text"]),
-    (one!(r#""type":"action","run":["true"],"verify":["true"]"#), &["type: only a bundle may carry an action; apply it"]),
+    (one!(r#""type":"action","run":["true"],"verify":["true"]"#),
+        &["type: only a bundle may carry an action; apply it"]),
     (r#"{"version":1,"resources":[{"id":"../x","type":"directory","path":"/x"}]}"#, &[
         "resources[0]: id: \"../x\" is not"]),
     (one!(r#""id":"y","type":"directory","path":"/x""#), &["id: stands here twice; keep one"]),
@@ -94,7 +97,8 @@ const TABLE: &[(&str, Faults)] = &[
          no id that the kernel has"]),
     (one!(r#""type":"directory","path":"/x","owner":"a b""#), &["owner: \"a b\" is not"]),
     (one!(r#""type":"file","path":"/x""#), &["content: is missing, or another of content, cont"]),
-    (one!(r#""type":"file","path":"/x","content":"","content_base64":"""#), &["content_base64: stands beside content"]),
+    (one!(r#""type":"file","path":"/x","content":"","content_base64":"""#),
+        &["content_base64: stands beside content"]),
     (one!(r#""type":"file","path":"/x","content":7"#), &["content: is an integer, not text; put"]),
     (one!(r#""type":"file","path":"/x","content_base64":"a""#), &["content_base64: is not base64: \
          wrong at byte"]),
@@ -120,21 +124,26 @@ const TABLE: &[(&str, Faults)] = &[
         {"id":"x","type":"directory","path":"/x"},{"id":"x","type":"directory","path":"/y"}]}"#,
      &["resources[1] \"x\": id: is the id of resources[0] already"]),
     (r#"{"version":1,"resources":[
-        {"id":"x","type":"directory","path":"/x"},{"id":"y","type":"file","path":"//x/./","content":""}]}"#,
+        {"id":"x","type":"directory","path":"/x"},{"id":"y","type":"file","path":"//x/./",
+        "content":""}]}"#,
      &["resources[1] \"y\": path: \"/x\" is declared by resources[0] \"x\" already; declare each"]),
     (r#"{"version":1,"resources":[{"id":"x","type":"sysctl","key":"net.ipv4.ip_forward","value":1},
         {"id":"y","type":"sysctl","key":"net/ipv4/ip_forward","value":0}]}"#,
      &["resources[1] \"y\": key: \"net.ipv4.ip_forward\" is declared by resources[0] \"x\""]),
     (r#"{"version":1,"resources":[{"id":"l","type":"symlink","path":"/l","target":"/etc"},
-        {"id":"x","type":"directory","path":"/etc/x"},{"id":"y","type":"directory","path":"/l/x"}]}"#,
+        {"id":"x","type":"directory","path":"/etc/x"},{"id":"y","type":"directory",
+        "path":"/l/x"}]}"#,
      &["resources[2] \"y\": path: leads, by a declared link, to what resources[1] \"x\" declares; \
         declare the place"]),
     // References, by a type that has them.
-    (one!(r#""type":"service","unit":"u.service","restart_on":["nobody"]"#), &[SERVICE, "restart_on[0]: no resource has the id \"nobody\""]),
-    (one!(r#""type":"service","unit":"u.service","restart_on":["x"]"#), &[SERVICE, "restart_on[0]: \"x\" is this resource itself"]),
+    (one!(r#""type":"service","unit":"u.service","restart_on":["nobody"]"#), &[SERVICE,
+        "restart_on[0]: no resource has the id \"nobody\""]),
+    (one!(r#""type":"service","unit":"u.service","restart_on":["x"]"#), &[SERVICE,
+        "restart_on[0]: \"x\" is this resource itself"]),
     // The host's own, in its disguises.
     // R-15
-    (one!(r#""type":"file","path":"/etc/mesh-host/config.json","content":"{}""#), &["configuration"]),
+    (one!(r#""type":"file","path":"/etc/mesh-host/config.json","content":"{}""#),
+        &["configuration"]),
     (one!(r#""type":"directory","path":"/var/lib/mesh-host/x""#), &["the host's own state"]),
     (one!(r#""type":"directory","path":"/var/lib","mode":"0777""#), &["a directory above"]),
     (one!(r#""type":"directory","path":"/etc","owner":"nobody""#), &["a directory above what"]),
@@ -147,13 +156,17 @@ const TABLE: &[(&str, Faults)] = &[
      &["a drop-in that the host's own unit inherits"]),
     (one!(r#""type":"file","path":"/run/systemd/system/nox-.service.d/a.conf","content":"""#),
      &["a drop-in that the host's own unit inherits"]),
-    (one!(r#""type":"symlink","path":"/etc/systemd/system/x.service","target":"nox-mesh-host.service""#),
+    (one!(r#""type":"symlink","path":"/etc/systemd/system/x.service",
+        "target":"nox-mesh-host.service""#),
      &["the host's own unit"]),
-    (one!(r#""type":"symlink","path":"/etc/systemd/system/nox-mesh-host.service","target":"/dev/null""#),
+    (one!(r#""type":"symlink","path":"/etc/systemd/system/nox-mesh-host.service",
+        "target":"/dev/null""#),
      &["the host's own unit"]),
-    (one!(r#""type":"symlink","path":"/etc/systemd/system/a.target.wants/nox-mesh-host.service","target":"/x""#),
+    (one!(r#""type":"symlink","path":"/etc/systemd/system/a.target.wants/nox-mesh-host.service",
+        "target":"/x""#),
      &["the host's own unit"]),
-    (one!(r#""type":"file","path":"/etc/systemd/system/x.service","content":"[Install]\nAlias=nox-mesh-host.service\n""#),
+    (one!(r#""type":"file","path":"/etc/systemd/system/x.service",
+        "content":"[Install]\nAlias=nox-mesh-host.service\n""#),
      &["the host's own unit"]),
     (r#"{"version":1,"resources":[{"id":"l","type":"symlink","path":"/l","target":"etc/systemd"},
         {"id":"x","type":"file","path":"/l/system/nox-mesh-host.service","content":""}]}"#,

@@ -67,8 +67,10 @@ const DISGUISED: &[&str] = &[
     r#""type":"file","path":"/opt/units/nox-.service.d/10.conf","content":"x""#,
     r#""type":"symlink","path":"/opt/units/nox-mesh-host.service","target":"/dev/null""#,
     r#""type":"symlink","path":"/opt/units/other.service","target":"nox-mesh-host.service""#,
-    r#""type":"symlink","path":"/opt/units/multi-user.target.wants/nox-mesh-host.service","target":"x""#,
-    r#""type":"file","path":"/opt/units/other.service","content":"[Install]\nAlias=nox-mesh-host.service\n""#,
+    r#""type":"symlink","path":"/opt/units/multi-user.target.wants/nox-mesh-host.service",
+        "target":"x""#,
+    r#""type":"file","path":"/opt/units/other.service",
+        "content":"[Install]\nAlias=nox-mesh-host.service\n""#,
     r#""type":"file","path":"/opt/config/config.json","content":"{}""#,
     r#""type":"file","path":"/opt/config/substrate.lock","content":"{}""#,
     r#""type":"directory","path":"/opt/config/sub/sub""#,
@@ -102,7 +104,8 @@ const STATE: &[&str] = &[
 fn declaration(resource: &str) -> String {
     format!(
         r#"{{"version":1,"resources":[
-        {{"id":"good","type":"file","path":"/opt/good","content":"x"}},{{"id":"bad",{resource}}}]}}"#
+        {{"id":"good","type":"file","path":"/opt/good",
+        "content":"x"}},{{"id":"bad",{resource}}}]}}"#
     )
 }
 
@@ -190,7 +193,8 @@ fn a_link_that_comes_to_stand_there_later_is_seen_too() {
 fn neighbours_of_the_hosts_own_are_nobodys_business() {
     let scratch = linked("links-neighbours");
     for resource in [
-        r#""type":"file","path":"/opt/units/other.service","content":"[Unit]\nAfter=nox-mesh-host.service\n""#,
+        r#""type":"file","path":"/opt/units/other.service",
+        "content":"[Unit]\nAfter=nox-mesh-host.service\n""#,
         r#""type":"directory","path":"/opt/units/other.service.d""#,
         r#""type":"file","path":"/opt/etc/motd","content":"x""#,
         r#""type":"directory","path":"/opt/lib/other""#,

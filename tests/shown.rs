@@ -107,8 +107,8 @@ fn what_will_go_is_said_in_the_order_in_which_it_goes_and_before_anything_does()
     assert!(scratch.join("srv/site/now").is_symlink());
     let emptied = fed(root, &["apply", "-"], none).exits(0);
     let said: Vec<&str> = emptied.err.lines().collect();
-    let going = |line: &&str| line.starts_with("nox-mesh-host: will remove ");
-    assert!(said.iter().all(|line| going(&line)), "{emptied:?}");
+    let going = |line: &str| line.starts_with("nox-mesh-host: will remove ");
+    assert!(said.iter().all(|line| going(line)), "{emptied:?}");
     let told = said.iter().filter_map(|line| line.rsplit(' ').next());
     let gone = emptied.out.lines().filter_map(|line| line.split("  [").next()?.rsplit(' ').next());
     let gone: Vec<&str> = gone.take(said.len()).collect();

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::hold;
 use super::show::{self, Paint};
 use super::table::{help, Command};
 use super::watch::Terminal;
-use super::{done, page, print, print_json, Invocation};
+use super::{page, print, print_json, Invocation};
 use crate::accept;
 use crate::declaration::fault::quoted;
 use crate::declaration::{self, Declaration, Fault, Own};
@@ -21,18 +22,18 @@ use crate::reconcile::{paused_report, reconcile, refused_report, Ledger, Options
 use crate::report::{Outcome, Report, Trigger, PLAN, REPORT};
 use crate::resource::parting::{parting, Parting};
 use crate::resource::RootPath;
-use crate::store::{self, Kind, Reading, Record, Secrets, Source, State, Store, When};
+use crate::store::{self, Reading, Secrets, Source, State, Store, When};
 
 /// How long a pass waits for another one to let go of the lock.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The exit code of `plan --exit-code` where there is something to change.
 const CHANGES: u8 = 10;
 
 /// Where things are, for one run.
-struct Place {
+pub(super) struct Place {
     root: PathBuf,
-    state: PathBuf,
+    pub state: PathBuf,
     own: Own,
 }
 
@@ -50,9 +51,9 @@ pub(super) fn run(it: &Invocation) -> Result<u8, Error> {
         Command::Status => super::look::status(it, &Place::of(it)?.state),
         Command::Owned => super::look::owned(it, &Place::of(it)?.state),
         Command::Journal => super::look::journal(it, &Place::of(it)?.state),
-        Command::Pause => pause(it),
-        Command::Resume => resume(it),
-        Command::Rescue => rescue(it),
+        Command::Pause => hold::pause(it),
+        Command::Resume => hold::resume(it),
+        Command::Rescue => hold::rescue(it),
         Command::Schema => schema(it),
         Command::Unit => page(it, "unit/1", include_str!("../../../unit/nox-mesh-host.service")),
         Command::Version => version(it),
@@ -68,7 +69,7 @@ pub(super) fn run(it: &Invocation) -> Result<u8, Error> {
 }
 
 impl Place {
-    fn of(it: &Invocation) -> Result<Place, Error> {
+    pub fn of(it: &Invocation) -> Result<Place, Error> {
         let root = it.root.clone().unwrap_or_else(|| "/".into());
         // Nothing, the host's own state least of all, is made where there is no root.
         let doing = || format!("open the root {}", quoted(&root.to_string_lossy()));
@@ -94,7 +95,7 @@ impl Place {
             .map_err(|trouble| Error::failed(Stage::Observe, trouble.doing, trouble.cause))
     }
 
-    fn store(&self) -> Result<Store, Error> {
+    pub fn store(&self) -> Result<Store, Error> {
         let mut store = Store::open(&self.state, PATIENCE, machine::now())?;
         for notice in store.take_notices() {
             show::note(&notice);
@@ -372,62 +373,6 @@ fn said(it: &Invocation, report: &Report) -> Result<u8, Error> {
         print(&show::report(report, paint, it.verbose))?;
     }
     Ok(if report.outcome == Outcome::Failed { 1 } else { 0 })
-}
-
-fn pause(it: &Invocation) -> Result<u8, Error> {
-    #[derive(Serialize)]
-    struct Shape<'r> {
-        schema: &'static str,
-        reason: &'r str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        until: Option<String>,
-    }
-    let Some(reason) = it.reason.as_deref().filter(|reason| !reason.trim().is_empty()) else {
-        return Err(Error::Usage("pause wants --reason, for whoever looks next".into()));
-    };
-    let place = Place::of(it)?;
-    let mut store = place.store()?;
-    let until = it.pause_for.map(|span| When(machine::now().0 + span.as_secs()));
-    let record = Record { reason: Some(reason.into()), until, ..Record::new(Kind::Paused) };
-    store.append(record, machine::now())?;
-    store.flush()?;
-    let until = until.map(|until| until.to_string());
-    let said = format!("paused until {}: {reason}", until.as_deref().unwrap_or("resume"));
-    done(it, &Shape { schema: "pause/1", reason, until }, &said)
-}
-
-fn resume(it: &Invocation) -> Result<u8, Error> {
-    #[derive(Serialize)]
-    struct Shape {
-        schema: &'static str,
-        was_paused: bool,
-    }
-    let shape = |was_paused| Shape { schema: "resume/1", was_paused };
-    let place = Place::of(it)?;
-    let mut store = place.store()?;
-    if store.state().paused().is_none() {
-        return done(it, &shape(false), "was not paused");
-    }
-    store.append(Record::new(Kind::Resumed), machine::now())?;
-    store.flush()?;
-    done(it, &shape(true), "resumed; the next pass applies what was accepted")
-}
-
-fn rescue(it: &Invocation) -> Result<u8, Error> {
-    #[derive(Serialize)]
-    struct Shape {
-        schema: &'static str,
-        aside: String,
-        floor: u64,
-    }
-    if !it.discard_state {
-        return Err(Error::Usage("rescue wants --discard-state, so that it is meant".into()));
-    }
-    let place = Place::of(it)?;
-    let store::Discarded { aside, floor } = store::discard(&place.state, PATIENCE, machine::now())?;
-    let aside = aside.to_string_lossy().into_owned();
-    let said = format!("set aside as {aside}");
-    done(it, &Shape { schema: "rescue/1", aside, floor }, &said)
 }
 
 fn version(it: &Invocation) -> Result<u8, Error> {

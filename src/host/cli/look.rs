@@ -93,10 +93,10 @@ pub(super) fn journal(it: &Invocation, state: &Path) -> Result<u8, Error> {
     for line in lines {
         print(&format!("{line}\n"))?;
     }
-    while it.follow {
-        if super::reader_left() {
-            return Ok(0);
-        }
+    if !it.follow {
+        return Ok(0);
+    }
+    while !super::reader_left() {
         machine::pause(EVERY);
         tail.read(&mut |entry| print(&format!("{}\n", shown(it, entry))))?;
     }

@@ -5,6 +5,7 @@
 
 mod commands;
 mod config;
+mod hold;
 mod look;
 mod show;
 mod table;

@@ -75,12 +75,13 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (1, 1),
         flags: &["bundle", "take"],
         summary: "make this machine match a declaration, once",
-        detail: "FILE holds a declaration; - reads it from standard input. Nothing is touched unless \
-                 all of it is understood. Each resource is made to match in the order given, looked \
-                 at again, and recorded; what an earlier declaration made and this one no longer \
-                 names is removed, last of all. A second run finds nothing to do.\n\n\
-                 With --bundle the file must belong to root and be writable by nobody else, and may \
-                 carry actions; without a FILE it is ROOT/etc/mesh-host/substrate.lock.",
+        detail: "FILE holds a declaration; - reads it from standard input. Nothing is touched \
+                 unless all of it is understood. Each resource is made to match in the order \
+                 given, looked at again, and recorded; what an earlier declaration made and \
+                 this one no longer names is removed, last of all. A second run finds nothing \
+                 to do.\n\n\
+                 With --bundle the file must belong to root and be writable by nobody else, and \
+                 may carry actions; without a FILE it is ROOT/etc/mesh-host/substrate.lock.",
     },
     CommandEntry {
         command: Command::Plan,
@@ -90,9 +91,9 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (1, 1),
         flags: &["bundle", "take", "exit-code"],
         summary: "show what apply would do, with diffs; changes nothing",
-        detail: "Looks at the machine as apply would and shows each difference. Nothing is written, \
-                 not even to the host's own state. Where the outcome hangs on a resource that is not \
-                 there yet, it says which.",
+        detail: "Looks at the machine as apply would and shows each difference. Nothing is \
+                 written, not even to the host's own state. Where the outcome hangs on a \
+                 resource that is not there yet, it says which.",
     },
     CommandEntry {
         command: Command::Check,
@@ -102,8 +103,8 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (1, 1),
         flags: &["bundle"],
         summary: "read a declaration and list what is wrong with it",
-        detail: "Only the declaration is read: no machine is looked at. Every fault is listed, with \
-                 the resource, the field and what would mend it.",
+        detail: "Only the declaration is read: no machine is looked at. Every fault is listed, \
+                 with the resource, the field and what would mend it.",
     },
     CommandEntry {
         command: Command::Reconcile,
@@ -113,8 +114,8 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (0, 0),
         flags: &[],
         summary: "hold this machine to what it was told before",
-        detail: "One pass over the declarations that the store holds: bundle, local, link. Drift is \
-                 corrected; what failed before is tried again.",
+        detail: "One pass over the declarations that the store holds: bundle, local, link. \
+                 Drift is corrected; what failed before is tried again.",
     },
     CommandEntry {
         command: Command::Status,
@@ -124,8 +125,9 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (0, 0),
         flags: &[],
         summary: "say whether this machine is what it was told to be",
-        detail: "What each source declared and whether it was applied whole, the last pass, what \
-                 keeps failing, since when and why, and whether a person holds the machine still.",
+        detail: "What each source declared and whether it was applied whole, the last pass, \
+                 what keeps failing, since when and why, and whether a person holds the machine \
+                 still.",
     },
     CommandEntry {
         command: Command::Owned,
@@ -135,8 +137,8 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (0, 0),
         flags: &[],
         summary: "list what this host owns",
-        detail: "From the store, in order of making: each object with the id and source that declare \
-                 it, since when, and whether the host created or adopted it.",
+        detail: "From the store, in order of making: each object with the id and source that \
+                 declare it, since when, and whether the host created or adopted it.",
     },
     CommandEntry {
         command: Command::Journal,
@@ -156,8 +158,9 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (0, 0),
         flags: &["reason", "for"],
         summary: "hold still: accept declarations, apply nothing",
-        detail: "Until resume, or for as long as --for says, declarations are accepted and stored but \
-                 nothing is applied. The reason is shown wherever somebody will look.",
+        detail: "Until resume, or for as long as --for says, declarations are accepted and \
+                 stored but nothing is applied. The reason is shown wherever somebody will \
+                 look.",
     },
     CommandEntry {
         command: Command::Resume,
@@ -177,9 +180,10 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (0, 0),
         flags: &["discard-state"],
         summary: "set local state aside, so that it is derived anew",
-        detail: "The journal and the secrets are moved into a directory of their own beside them, \
-                 never deleted; identity and serial floor are kept. The host then owns nothing: what \
-                 it made stays on the machine and is adopted by the next declaration that names it.",
+        detail: "The journal and the secrets are moved into a directory of their own beside \
+                 them, never deleted; identity and serial floor are kept. The host then owns \
+                 nothing: what it made stays on the machine and is adopted by the next \
+                 declaration that names it.",
     },
     CommandEntry {
         command: Command::Schema,

@@ -103,7 +103,7 @@ pub(super) struct Root {
 enum Stop {
     /// The name is not there.
     Missing,
-    /// A link leads by way of this place inside the root, which is not there, to what lies `beyond`.
+    /// A link leads by way of this place inside the root, which is not there, and on to `beyond`.
     Dangling { link: Vec<u8>, to: Vec<u8>, beyond: Vec<u8> },
     /// Anything else.
     Cause(String),

@@ -95,9 +95,8 @@ pub fn reconcile<'p, 'd>(
         let before = pass.errors.len();
         pass.settled = 0;
         if pass.ended.is_none() {
-            match pass.carry(work) {
-                Err(error) => pass.end(error),
-                Ok(()) => {}
+            if let Err(error) = pass.carry(work) {
+                pass.end(error);
             }
         }
         if pass.ended.is_some() {
