@@ -71,7 +71,7 @@ fn read_as<'r>(
         own,
         vault,
         faults: Faults::default(),
-        whole: Whole::default(),
+        whole: Whole::of(text.len()),
         spare: Spare::default(),
         parts: Parts::default(),
         seen: [false; FIELDS.len()],

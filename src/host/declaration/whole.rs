@@ -35,7 +35,18 @@ pub(super) struct Whole<'a> {
 
 const UNKNOWN: u8 = u8::MAX;
 
+/// About how many bytes of a declaration one resource takes.
+const TYPICAL: usize = 350;
+
 impl<'a> Whole<'a> {
+    /// Makes room for what a declaration of so many bytes may hold.
+    pub fn of(bytes: usize) -> Whole<'a> {
+        let mut whole = Whole::default();
+        whole.ids.reserve(bytes / TYPICAL);
+        whole.claims.entry("path").or_default().reserve(bytes / TYPICAL);
+        whole
+    }
+
     /// The place of a resource, with its id where it has a good one.
     pub fn place(&self, position: u32) -> String {
         let id = self.ids.iter().find(|(_, at)| **at == position).map(|(id, _)| id);

@@ -1,7 +1,8 @@
 //! Looking at a directory entry: what it is, whose, and whether it holds what is declared.
 //!
-//! Changes nothing, not even access times where the kernel lets us. Only a regular file is ever
-//! opened, and only when its size fits: opening a device can have effects, and a FIFO can block.
+//! Changes nothing, not even access times where the kernel lets us. What should be a file is opened
+//! first and looked at through its descriptor, without waiting: a FIFO blocks nobody so. Only where
+//! devices live is it looked at by name before, since opening one can have effects.
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
