@@ -7,9 +7,6 @@ use std::time::{Duration, Instant};
 use super::Invocation;
 use crate::reconcile::Watch;
 
-/// A word sooner than this is only a flicker.
-const PATIENCE: Duration = Duration::from_millis(300);
-
 /// How often the line is rewritten.
 const EVERY: Duration = Duration::from_millis(100);
 
@@ -19,7 +16,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// Watches a pass for whoever runs the command.
 pub(super) struct Terminal {
     shows: bool,
-    last: Instant,
+    /// Not before then again.
+    next: Option<Instant>,
     shown: bool,
 }
 
@@ -27,7 +25,7 @@ impl Terminal {
     pub(super) fn new(it: &Invocation) -> Terminal {
         listen();
         let shows = stderr().is_terminal() && !it.quiet && !it.json;
-        Terminal { shows, last: Instant::now() + PATIENCE, shown: false }
+        Terminal { shows, next: None, shown: false }
     }
 
     fn clear(&mut self) {
@@ -46,11 +44,11 @@ impl Terminal {
 impl Watch for Terminal {
     fn progress(&mut self, done: usize, all: usize, doing: &str) {
         let now = Instant::now();
-        if !self.shows || now < self.last {
+        if !self.shows || self.next.is_some_and(|next| now < next) {
             return;
         }
-        self.last = now + EVERY;
-        let doing: String = doing.chars().filter(|it| !it.is_control()).take(60).collect();
+        self.next = Some(now + EVERY);
+        let doing: String = super::show::plain(doing).chars().take(60).collect();
         self.write(&format!("\r\x1b[K{done}/{all} {doing}"));
         self.shown = true;
     }

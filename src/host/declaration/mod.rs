@@ -6,7 +6,7 @@
 mod check;
 pub mod fault;
 mod json;
-mod near;
+pub(crate) mod near;
 mod one;
 pub mod own;
 mod read;

@@ -13,7 +13,7 @@ mod turn;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::declaration::{Declaration, Own};
+use crate::declaration::{Declaration, Fault, Own};
 use crate::error::{Error, Stage};
 use crate::machine::{self, Machine};
 use crate::plan::{self, Claims, Fate};
@@ -95,9 +95,8 @@ pub fn reconcile<'p, 'd>(
         let before = pass.errors.len();
         pass.settled = 0;
         if pass.ended.is_none() {
-            match pass.carry(work) {
-                Err(error) => pass.end(error),
-                Ok(()) => {}
+            if let Err(error) = pass.carry(work) {
+                pass.end(error);
             }
         }
         if pass.ended.is_some() {
@@ -129,6 +128,23 @@ pub fn paused_report<'d>(works: &[Work<'d>], trigger: Trigger, reason: &str) -> 
         declarations: works.iter().map(|work| (work.source, work.declaration)).collect(),
         lines,
         errors: Vec::new(),
+    }
+}
+
+/// The report, or in a dry run the plan, of a declaration that was refused.
+pub fn refused_report(schema: &'static str, what: &str, faults: &[Fault]) -> Report<'static> {
+    let now = machine::now().to_string();
+    Report {
+        schema,
+        id: machine::random_id(),
+        node: None,
+        trigger: Trigger::Command,
+        started: now.clone(),
+        finished: now,
+        outcome: Outcome::Refused,
+        declarations: Vec::new(),
+        lines: Vec::new(),
+        errors: faults.iter().map(|fault| Failure::of_fault(what, fault)).collect(),
     }
 }
 
