@@ -16,19 +16,12 @@ fn a_machine_boots_and_systemd_is_running() {
         return;
     }
     let web = Lab::machine("web");
-    assert_eq!(
-        web.run(["systemctl", "is-system-running"]).ok().stdout(),
-        "running"
-    );
+    assert_eq!(web.run(["systemctl", "is-system-running"]).ok().stdout(), "running");
     assert_eq!(web.read("/proc/1/comm"), "systemd\n");
     assert_eq!(web.run(["hostname"]).ok().stdout(), "web");
-    assert_eq!(
-        web.run(["systemctl", "is-active", "cron"]).ok().stdout(),
-        "active"
-    );
+    assert_eq!(web.run(["systemctl", "is-active", "cron"]).ok().stdout(), "active");
     // Commands stand where systemd may move them from.
-    web.run(["systemd-run", "--quiet", "--scope", "--unit=trial", "true"])
-        .ok();
+    web.run(["systemd-run", "--quiet", "--scope", "--unit=trial", "true"]).ok();
     // Docker is there for those who start it, and for nobody else.
     web.run(["systemctl", "is-active", "docker"]).exits(3);
 }
@@ -60,9 +53,7 @@ fn machines_boot_side_by_side_with_addresses_of_their_own() {
     let ids: Vec<_> = twins.iter().map(lab::Machine::boot_id).collect();
     assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2]);
     for twin in &twins[1..] {
-        twins[0]
-            .run(["ping", "-c1", "-W2", &twin.address().to_string()])
-            .ok();
+        twins[0].run(["ping", "-c1", "-W2", &twin.address().to_string()]).ok();
     }
     twins[0].write("/etc/mine", "");
     assert!(!twins[1].exists("/etc/mine"));
@@ -79,18 +70,14 @@ fn a_reboot_stops_units_in_order_and_keeps_the_disk_alone() {
         "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n\
          ExecStop=touch /var/stopped\n[Install]\nWantedBy=multi-user.target\n",
     );
-    web.run(["systemctl", "enable", "--now", "--quiet", "mark"])
-        .ok();
+    web.run(["systemctl", "enable", "--now", "--quiet", "mark"]).ok();
     web.run(["nft", "add", "table", "inet", "mine"]).ok();
     web.write("/tmp/mine", "");
     let before = web.boot_id();
 
     web.power_cut();
     assert_ne!(web.boot_id(), before);
-    assert!(
-        !web.exists("/var/stopped"),
-        "a power cut stops nothing in order"
-    );
+    assert!(!web.exists("/var/stopped"), "a power cut stops nothing in order");
     web.run(["systemctl", "is-active", "mark"]).ok();
 
     let before = web.boot_id();
@@ -107,26 +94,16 @@ fn commands_have_limits_and_background_ones_an_end() {
         return;
     }
     let web = Lab::machine("web");
-    assert_eq!(
-        web.command(["cat"]).input("said").run().ok().stdout(),
-        "said"
-    );
+    assert_eq!(web.command(["cat"]).input("said").run().ok().stdout(), "said");
     assert_eq!(web.sh("exit 7").code(), 7);
     assert_eq!(web.sh("kill -9 $$").code(), 137);
-    let slow = || {
-        web.command(["sleep", "1234"])
-            .within(Duration::from_millis(200))
-            .run()
-    };
+    let slow = || web.command(["sleep", "1234"]).within(Duration::from_millis(200)).run();
     assert!(panic::catch_unwind(panic::AssertUnwindSafe(slow)).is_err());
     let none = |name: &str| web.run(["pgrep", "-f", name]).code() == 1;
     eventually("it is over", SHORT, || none("^sleep 1234"));
 
-    let mut clock = web.spawn([
-        "sh",
-        "-c",
-        "trap 'echo bye; exit 3' TERM; echo up; sleep 99 & wait",
-    ]);
+    let mut clock =
+        web.spawn(["sh", "-c", "trap 'echo bye; exit 3' TERM; echo up; sleep 99 & wait"]);
     clock.says("up", SHORT).signal(libc::SIGTERM);
     assert_eq!(clock.ends(SHORT), 3);
     clock.says("bye", SHORT);
@@ -145,11 +122,8 @@ fn apply_hands_back_code_and_report() {
     let stand_in = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in-host");
     let answer = r#"{"outcome": "converged", "changed": 1, "corrected": 0, "removed": 0,
         "resources": [.resources[0] + {"outcome": "created"}]}"#;
-    fs::write(
-        &stand_in,
-        format!("#!/bin/sh\n[ \"$*\" = 'apply --json -' ] && jq '{answer}'\n"),
-    )
-    .unwrap();
+    fs::write(&stand_in, format!("#!/bin/sh\n[ \"$*\" = 'apply --json -' ] && jq '{answer}'\n"))
+        .unwrap();
     let web = Lab::machine("web");
     web.place_host(&stand_in);
     let motd = json!({"id": "motd", "type": "file", "path": "/etc/motd", "content": ""});
@@ -174,34 +148,18 @@ fn pacman_installs_and_fails_in_each_way_the_shelf_has() {
     install("hello").ok();
     assert_eq!(web.run(["hello"]).ok().stdout(), "hello 1.0");
     install("drinks").ok();
-    assert_eq!(
-        web.run(["pacman", "-Qq"]).ok().stdout(),
-        "coffee\nhello\ntea"
-    );
+    assert_eq!(web.run(["pacman", "-Qq"]).ok().stdout(), "coffee\nhello\ntea");
     install("letters").ok();
     assert_eq!(web.run(["pacman", "-T", "mail-carrier"]).ok().stdout(), "");
     install("ticker").ok();
-    web.sh("systemctl daemon-reload; systemctl start ticker; systemctl is-active ticker")
-        .ok();
+    web.sh("systemctl daemon-reload; systemctl start ticker; systemctl is-active ticker").ok();
 
     // The script fails and so does not pacman: the package is there.
-    assert!(install("faulty")
-        .ok()
-        .stderr()
-        .contains("command failed to execute correctly"));
+    assert!(install("faulty").ok().stderr().contains("command failed to execute correctly"));
     web.run(["pacman", "-Q", "faulty"]).ok();
-    assert!(install("vetoed")
-        .exits(1)
-        .stderr()
-        .contains("failed to run transaction hooks"));
-    assert!(install("lost")
-        .exits(1)
-        .stderr()
-        .contains("failed retrieving file"));
-    assert!(install("nowhere")
-        .exits(1)
-        .stderr()
-        .contains("target not found: nowhere"));
+    assert!(install("vetoed").exits(1).stderr().contains("failed to run transaction hooks"));
+    assert!(install("lost").exits(1).stderr().contains("failed retrieving file"));
+    assert!(install("nowhere").exits(1).stderr().contains("target not found: nowhere"));
     web.small_disk("/opt/bulky", 1024);
     install("bulky").fails();
     web.run(["umount", "/opt/bulky"]).ok();
@@ -223,41 +181,23 @@ fn apt_installs_and_fails_in_each_way_the_shelf_has() {
     web.apt_repository(&shelf());
     let install = |name| {
         let apt = web.command(["apt-get", "-y", "install", name]);
-        apt.env("DEBIAN_FRONTEND", "noninteractive")
-            .env("LC_ALL", "C")
-            .run()
+        apt.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C").run()
     };
-    let state = |name| {
-        web.run(["dpkg-query", "-Wf", "${db:Status-Status}", name])
-            .stdout()
-    };
+    let state = |name| web.run(["dpkg-query", "-Wf", "${db:Status-Status}", name]).stdout();
     install("hello").ok();
     assert_eq!(web.run(["hello"]).ok().stdout(), "hello 1.0");
     install("mail-carrier").ok();
     assert_eq!(state("postbox"), "installed");
     install("letters").ok();
     install("ticker").ok();
-    web.sh("systemctl daemon-reload; systemctl start ticker; systemctl is-active ticker")
-        .ok();
+    web.sh("systemctl daemon-reload; systemctl start ticker; systemctl is-active ticker").ok();
 
-    assert!(install("lost")
-        .exits(100)
-        .stderr()
-        .contains("File not found"));
-    assert!(install("nowhere")
-        .exits(100)
-        .stderr()
-        .contains("Unable to locate package nowhere"));
-    assert!(install("vetoed")
-        .exits(100)
-        .stdout()
-        .contains("no vetoed here"));
+    assert!(install("lost").exits(100).stderr().contains("File not found"));
+    assert!(install("nowhere").exits(100).stderr().contains("Unable to locate package nowhere"));
+    assert!(install("vetoed").exits(100).stdout().contains("no vetoed here"));
     assert_eq!(state("vetoed"), "not-installed");
     web.small_disk("/opt/bulky", 1024);
-    assert!(install("bulky")
-        .exits(100)
-        .stdout()
-        .contains("No space left on device"));
+    assert!(install("bulky").exits(100).stdout().contains("No space left on device"));
     web.run(["umount", "/opt/bulky"]).ok();
     install("bulky").ok();
     install("faulty").exits(100);
@@ -274,10 +214,7 @@ fn nothing_is_left_of_a_machine_after_its_end() {
     }
     let web = Lab::machine("web");
     let footprint = web.footprint();
-    assert!(
-        footprint.remains().len() > 5,
-        "the search finds a machine that is up"
-    );
+    assert!(footprint.remains().len() > 5, "the search finds a machine that is up");
     web.sh("sleep 1000 & setsid sleep 1001 &").ok();
     let _beside = web.spawn(["sleep", "1002"]);
     drop(web);
@@ -315,9 +252,7 @@ fn what_a_killed_run_leaves_is_swept_by_the_next() {
     let mut stdin = shell.stdin.take().unwrap();
     stdin.write_all(b"echo here\nsleep 1000\n").unwrap();
     let mut line = String::new();
-    BufReader::new(shell.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "here\n");
     let footprint = Footprint::of_process(shell.id());
     lab::sweep();
@@ -326,13 +261,7 @@ fn what_a_killed_run_leaves_is_swept_by_the_next() {
     shell.wait().unwrap();
     // The kernel ends the processes, and with them mounts and network; the rest is swept,
     // here or by another run beside this one.
-    let processes = || {
-        footprint
-            .remains()
-            .iter()
-            .filter(|r| r.starts_with("/proc"))
-            .count()
-    };
+    let processes = || footprint.remains().iter().filter(|r| r.starts_with("/proc")).count();
     eventually("no process is left", SHORT, || processes() == 0);
     eventually("all is swept", SHORT, || {
         lab::sweep();
@@ -348,10 +277,7 @@ fn an_interrupted_build_is_not_taken_for_a_tree() {
     let tree = Path::new("/var/tmp").join(format!("lab-trial.{}", std::process::id()));
     let lab = |word: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
-        command
-            .arg(word)
-            .env("MESH_LAB_TREE", &tree)
-            .stderr(Stdio::null());
+        command.arg(word).env("MESH_LAB_TREE", &tree).stderr(Stdio::null());
         command
     };
     let mut build = lab("build").spawn().unwrap();

@@ -14,23 +14,12 @@ const LIMIT: Duration = Duration::from_secs(1000);
 pub fn host_binary() -> Result<PathBuf, String> {
     if let Some(path) = env::var_os("MESH_LAB_HOST").map(PathBuf::from) {
         let found = path.is_file();
-        return if found {
-            Ok(path)
-        } else {
-            Err(format!("MESH_LAB_HOST: no {}", path.display()))
-        };
+        return if found { Ok(path) } else { Err(format!("MESH_LAB_HOST: no {}", path.display())) };
     }
     let test = env::current_exe().map_err(|e| format!("this test's own path: {e}"))?;
-    let mut beside = test
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|d| d.join("nox-mesh-host"));
+    let mut beside = test.ancestors().skip(1).take(2).map(|d| d.join("nox-mesh-host"));
     beside.find(|path| path.is_file()).ok_or_else(|| {
-        format!(
-            "no nox-mesh-host beside {}: build it or set MESH_LAB_HOST",
-            test.display()
-        )
+        format!("no nox-mesh-host beside {}: build it or set MESH_LAB_HOST", test.display())
     })
 }
 
@@ -59,11 +48,7 @@ impl Machine {
     #[track_caller]
     pub fn apply_with(&self, flags: &[&str], declaration: impl ToString) -> Applied {
         let argv = [HOST, "apply", "--json"].iter().chain(flags).chain(&["-"]);
-        let ran = self
-            .command(argv)
-            .input(declaration.to_string())
-            .within(LIMIT)
-            .run();
+        let ran = self.command(argv).input(declaration.to_string()).within(LIMIT).run();
         let report = serde_json::from_slice(ran.bytes()).unwrap_or(Value::Null);
         Applied { ran, report }
     }
@@ -90,23 +75,14 @@ impl Applied {
 
     /// The report's entry on one resource; `Null` if there is none.
     pub fn resource(&self, id: &str) -> &Value {
-        let resources = self.report["resources"]
-            .as_array()
-            .map_or(&[][..], Vec::as_slice);
-        resources
-            .iter()
-            .find(|resource| resource["id"] == id)
-            .unwrap_or(&Value::Null)
+        let resources = self.report["resources"].as_array().map_or(&[][..], Vec::as_slice);
+        resources.iter().find(|resource| resource["id"] == id).unwrap_or(&Value::Null)
     }
 
     /// Panics, with all that was said, unless the machine converged.
     #[track_caller]
     pub fn converged(self) -> Applied {
-        assert!(
-            self.outcome() == "converged" && self.code() == 0,
-            "{}",
-            self.ran.story()
-        );
+        assert!(self.outcome() == "converged" && self.code() == 0, "{}", self.ran.story());
         self
     }
 
@@ -115,11 +91,7 @@ impl Applied {
     pub fn idle(self) -> Applied {
         let applied = self.converged();
         for count in ["changed", "corrected", "removed"] {
-            assert!(
-                applied.report[count] == 0,
-                "{count} is not 0: {}",
-                applied.ran.story()
-            );
+            assert!(applied.report[count] == 0, "{count} is not 0: {}", applied.ran.story());
         }
         applied
     }
@@ -127,11 +99,7 @@ impl Applied {
     /// Panics, with all that was said, unless the apply failed, exit 1.
     #[track_caller]
     pub fn failed(self) -> Applied {
-        assert!(
-            self.outcome() == "failed" && self.code() == 1,
-            "{}",
-            self.ran.story()
-        );
+        assert!(self.outcome() == "failed" && self.code() == 1, "{}", self.ran.story());
         self
     }
 

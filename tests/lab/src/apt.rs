@@ -32,10 +32,7 @@ fn build(package: &Package, script: &mut String) {
         "Package: {name}\nVersion: {version}\nArchitecture: all\n\
          Maintainer: lab <lab@lab.invalid>\n"
     );
-    for (field, values) in [
-        ("Provides", &package.provides),
-        ("Depends", &package.depends),
-    ] {
+    for (field, values) in [("Provides", &package.provides), ("Depends", &package.depends)] {
         if !values.is_empty() {
             let _ = writeln!(control, "{field}: {}", values.join(", "));
         }
@@ -43,12 +40,7 @@ fn build(package: &Package, script: &mut String) {
     let _ = writeln!(control, "Description: handmade {name}");
     put(script, &format!("{stage}/DEBIAN/control"), "644", &control);
     if let Some(body) = &package.after_install {
-        put(
-            script,
-            &format!("{stage}/DEBIAN/postinst"),
-            "755",
-            &format!("#!/bin/sh\n{body}\n"),
-        );
+        put(script, &format!("{stage}/DEBIAN/postinst"), "755", &format!("#!/bin/sh\n{body}\n"));
     }
     if package.is_vetoed {
         let veto = format!("#!/bin/sh\necho no {name} here >&2\nexit 1\n");

@@ -24,11 +24,7 @@ impl Background {
         let output = Arc::new(Mutex::new(Vec::new()));
         collect(nsenter.stdout.take(), &output);
         collect(nsenter.stderr.take(), &output);
-        Ok(Background {
-            what: what.to_owned(),
-            nsenter,
-            output,
-        })
+        Ok(Background { what: what.to_owned(), nsenter, output })
     }
 
     /// What it has said so far, on both streams.
@@ -43,11 +39,7 @@ impl Background {
         let is_over = || Arc::strong_count(&self.output) == 1;
         let said = wait::until(limit, || self.output().contains(text) || is_over());
         if !said || !self.output().contains(text) {
-            panic!(
-                "{}\ndid not say {text:?}, but:\n{}",
-                self.what,
-                self.output()
-            );
+            panic!("{}\ndid not say {text:?}, but:\n{}", self.what, self.output());
         }
         self
     }
@@ -59,9 +51,7 @@ impl Background {
     /// Its pid as this computer counts, while it runs.
     pub fn pid(&mut self) -> Option<u32> {
         let nsenter = self.nsenter.id();
-        self.is_running()
-            .then(|| children(nsenter).first().copied())
-            .flatten()
+        self.is_running().then(|| children(nsenter).first().copied()).flatten()
     }
 
     /// Sends it a signal, for instance `libc::SIGTERM`.
@@ -73,17 +63,10 @@ impl Background {
             target = self.pid();
             target.is_some() || !self.is_running()
         });
-        let Some(pid) = target else {
-            panic!("{}\nis not running", self.what)
-        };
+        let Some(pid) = target else { panic!("{}\nis not running", self.what) };
         // SAFETY: no memory is involved; the pid is a child of our nsenter, which still waits.
         let sent = unsafe { libc::kill(pid as i32, signal) };
-        assert!(
-            sent == 0,
-            "signal {signal} to {}: {}",
-            self.what,
-            io::Error::last_os_error()
-        );
+        assert!(sent == 0, "signal {signal} to {}: {}", self.what, io::Error::last_os_error());
         self
     }
 
@@ -92,11 +75,7 @@ impl Background {
     pub fn ends(&mut self, limit: Duration) -> i32 {
         match child::wait(&mut self.nsenter, limit) {
             Ok(Some(status)) => status.code().unwrap_or(128 + status.signal().unwrap_or(0)),
-            Ok(None) => panic!(
-                "not over within {limit:?}: {}\n{}",
-                self.what,
-                self.output()
-            ),
+            Ok(None) => panic!("not over within {limit:?}: {}\n{}", self.what, self.output()),
             Err(e) => panic!("{}: {e}", self.what),
         }
     }

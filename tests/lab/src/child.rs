@@ -44,9 +44,7 @@ pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
         });
     }
     let (reply, answer) = mpsc::channel();
-    let orders = FORKER
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let orders = FORKER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     orders.send((command, reply)).map_err(io::Error::other)?;
     drop(orders);
     answer.recv().map_err(io::Error::other)?
@@ -101,24 +99,11 @@ pub(crate) struct Finished {
 /// Runs `command` with `input` on its standard input. Ends with the child, not with its
 /// output: a daemon it left behind may hold the pipes open for good.
 pub(crate) fn run(mut command: Command, input: &[u8], limit: Duration) -> io::Result<Finished> {
-    command
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command.stdin(if input.is_empty() {
-        Stdio::null()
-    } else {
-        Stdio::piped()
-    });
+    command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut child = spawn(command)?;
     let done = converse(&mut child, input, limit);
-    if !matches!(
-        done,
-        Ok(Finished {
-            status: Some(_),
-            ..
-        })
-    ) {
+    if !matches!(done, Ok(Finished { status: Some(_), .. })) {
         kill_group(&mut child);
     }
     done
@@ -130,11 +115,7 @@ fn converse(child: &mut Child, mut input: &[u8], limit: Duration) -> io::Result<
     let mut stdin = child.stdin.take();
     let mut out = child.stdout.take().expect("stdout is piped");
     let mut err = child.stderr.take().expect("stderr is piped");
-    let mut done = Finished {
-        status: None,
-        stdout: Vec::new(),
-        stderr: Vec::new(),
-    };
+    let mut done = Finished { status: None, stdout: Vec::new(), stderr: Vec::new() };
     for fd in [out.as_raw_fd(), err.as_raw_fd()] {
         set_nonblocking(fd)?;
     }
@@ -166,11 +147,7 @@ fn converse(child: &mut Child, mut input: &[u8], limit: Duration) -> io::Result<
         fds.extend(out_open.then(|| ready_to_read(out.as_raw_fd())));
         fds.extend(err_open.then(|| ready_to_read(err.as_raw_fd())));
         if let Some(pipe) = &stdin {
-            fds.push(libc::pollfd {
-                fd: pipe.as_raw_fd(),
-                events: libc::POLLOUT,
-                revents: 0,
-            });
+            fds.push(libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLOUT, revents: 0 });
         }
         poll(&mut fds, deadline)?;
     }
@@ -197,18 +174,11 @@ fn pidfd(child: &Child) -> io::Result<OwnedFd> {
 }
 
 fn ready_to_read(fd: RawFd) -> libc::pollfd {
-    libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    }
+    libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
 fn poll(fds: &mut [libc::pollfd], deadline: Instant) -> io::Result<()> {
-    let left = deadline
-        .saturating_duration_since(Instant::now())
-        .as_millis()
-        + 1;
+    let left = deadline.saturating_duration_since(Instant::now()).as_millis() + 1;
     let left = libc::c_int::try_from(left).unwrap_or(libc::c_int::MAX);
     // SAFETY: the pointer and the count describe `fds`, which outlives the call.
     let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, left) };

@@ -9,10 +9,7 @@ impl Machine {
     #[track_caller]
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         let script = r#"mkdir -p -- "$(dirname -- "$1")"; cat > "$1""#;
-        self.command(["sh", "-ec", script, "write", path])
-            .input(content)
-            .run()
-            .ok();
+        self.command(["sh", "-ec", script, "write", path]).input(content).run().ok();
     }
 
     /// A file's text.
@@ -24,17 +21,13 @@ impl Machine {
     /// True if something is at `path`; a dangling link is something.
     #[track_caller]
     pub fn exists(&self, path: &str) -> bool {
-        self.run(["sh", "-c", r#"[ -e "$1" ] || [ -L "$1" ]"#, "exists", path])
-            .code()
-            == 0
+        self.run(["sh", "-c", r#"[ -e "$1" ] || [ -L "$1" ]"#, "exists", path]).code() == 0
     }
 
     /// What `stat` says of `path` by `format`, for instance `%a %U:%G`.
     #[track_caller]
     pub fn stat(&self, path: &str, format: &str) -> String {
-        self.run(["stat", "--format", format, "--", path])
-            .ok()
-            .stdout()
+        self.run(["stat", "--format", format, "--", path]).ok().stdout()
     }
 
     /// Copies a program of this computer to `path`, executable.
@@ -50,7 +43,6 @@ impl Machine {
     pub fn small_disk(&self, path: &str, size_kib: u32) {
         self.run(["mkdir", "-p", "--", path]).ok();
         let size = format!("size={size_kib}k,mode=755");
-        self.run(["mount", "-t", "tmpfs", "-o", &size, "small-disk", path])
-            .ok();
+        self.run(["mount", "-t", "tmpfs", "-o", &size, "small-disk", path]).ok();
     }
 }

@@ -21,18 +21,12 @@ enum Whose {
 
 impl Footprint {
     pub(crate) fn new(mark: &str, inside: &Arc<Inside>) -> Footprint {
-        Footprint {
-            whose: Whose::Mark(mark.to_owned()),
-            held: Arc::downgrade(inside),
-        }
+        Footprint { whose: Whose::Mark(mark.to_owned()), held: Arc::downgrade(inside) }
     }
 
     /// Of everything that the process `pid` has made, whether it still lives or not.
     pub fn of_process(pid: u32) -> Footprint {
-        Footprint {
-            whose: Whose::Process(pid),
-            held: Weak::new(),
-        }
+        Footprint { whose: Whose::Process(pid), held: Weak::new() }
     }
 
     /// What is there now: directories, cgroups, processes, mounts, namespaces.

@@ -56,12 +56,7 @@ impl Inside {
         }
         let root = File::open(of_init.join("root"))?;
         // Still the same init after everything was opened, so all of it is the machine's.
-        Ok(is_init(init).then_some(Inside {
-            init,
-            namespaces,
-            root,
-            cgroup,
-        }))
+        Ok(is_init(init).then_some(Inside { init, namespaces, root, cgroup }))
     }
 
     /// A command that runs `argv` inside: all namespaces, root, working directory, cgroup.
@@ -72,10 +67,7 @@ impl Inside {
             command.arg(format!("--{option}={}", path(file)));
         }
         let root = path(&self.root);
-        command
-            .arg(format!("--root={root}"))
-            .arg(format!("--wd={root}"))
-            .arg("--");
+        command.arg(format!("--root={root}")).arg(format!("--wd={root}")).arg("--");
         let cgroup: RawFd = self.cgroup.as_raw_fd();
         // SAFETY: one write, async-signal-safe, to a descriptor that `self` keeps open until
         // the command has been started.
@@ -100,29 +92,27 @@ impl Inside {
 
 /// The machine's init among the descendants of `pid`, which are few: the shell, nspawn, init.
 fn init_below(pid: u32) -> Option<u32> {
-    children(pid).into_iter().find_map(|child| {
-        if is_init(child) {
-            Some(child)
-        } else {
-            init_below(child)
-        }
-    })
+    children(pid).into_iter().find_map(
+        |child| {
+            if is_init(child) {
+                Some(child)
+            } else {
+                init_below(child)
+            }
+        },
+    )
 }
 
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    list.split_whitespace()
-        .filter_map(|pid| pid.parse().ok())
-        .collect()
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 /// True once the process is number 1 of a pid namespace and has become systemd: before that
 /// it still has the computer's root.
 fn is_init(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let first = status
-        .lines()
-        .any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"));
+    let first = status.lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"));
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     first && program.ends_with("lib/systemd/systemd")
 }

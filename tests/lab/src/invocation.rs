@@ -25,18 +25,9 @@ impl<'m> Invocation<'m> {
         machine: &'m Machine,
         argv: impl IntoIterator<Item = A>,
     ) -> Invocation<'m> {
-        let argv: Vec<OsString> = argv
-            .into_iter()
-            .map(|arg| arg.as_ref().to_owned())
-            .collect();
+        let argv: Vec<OsString> = argv.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         assert!(!argv.is_empty(), "nothing to run in {}", machine.name());
-        Invocation {
-            machine,
-            argv,
-            environment: Vec::new(),
-            input: Vec::new(),
-            limit: LIMIT,
-        }
+        Invocation { machine, argv, environment: Vec::new(), input: Vec::new(), limit: LIMIT }
     }
 
     /// Bytes for its standard input, which is otherwise empty.
@@ -47,8 +38,7 @@ impl<'m> Invocation<'m> {
 
     /// A variable beside the `PATH`, `HOME` and `LANG` that every command gets.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.environment
-            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
@@ -74,11 +64,7 @@ impl<'m> Invocation<'m> {
         };
         match done.status {
             Some(status) => ran(Some(status)),
-            None => panic!(
-                "not over within {:?}, killed: {}",
-                self.limit,
-                ran(None).story()
-            ),
+            None => panic!("not over within {:?}, killed: {}", self.limit, ran(None).story()),
         }
     }
 
@@ -141,16 +127,12 @@ impl Ran {
 
     /// Standard output without the line ends at its end.
     pub fn stdout(&self) -> String {
-        String::from_utf8_lossy(&self.stdout)
-            .trim_end_matches('\n')
-            .to_owned()
+        String::from_utf8_lossy(&self.stdout).trim_end_matches('\n').to_owned()
     }
 
     /// Standard error without the line ends at its end.
     pub fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.stderr)
-            .trim_end_matches('\n')
-            .to_owned()
+        String::from_utf8_lossy(&self.stderr).trim_end_matches('\n').to_owned()
     }
 
     /// Standard output as it came.
@@ -161,10 +143,6 @@ impl Ran {
     /// The whole of it, for a panic's message.
     pub fn story(&self) -> String {
         let Ran { what, code, .. } = self;
-        format!(
-            "{what}\nexit {code}\n{}\n--- stderr\n{}",
-            self.stdout(),
-            self.stderr()
-        )
+        format!("{what}\nexit {code}\n{}\n--- stderr\n{}", self.stdout(), self.stderr())
     }
 }

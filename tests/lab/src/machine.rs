@@ -54,9 +54,7 @@ impl Machine {
             running: Mutex::new(None),
         };
         // From here on the drop of `machine` takes away whatever has been made.
-        machine
-            .lay_out()
-            .map_err(|e| format!("machine {name}: {e}"))?;
+        machine.lay_out().map_err(|e| format!("machine {name}: {e}"))?;
         machine.start()?;
         Ok(machine)
     }
@@ -73,11 +71,7 @@ impl Machine {
     /// Another one after each boot.
     #[track_caller]
     pub fn boot_id(&self) -> String {
-        lock(&self.running)
-            .as_ref()
-            .expect("the machine is up")
-            .boot_id
-            .clone()
+        lock(&self.running).as_ref().expect("the machine is up").boot_id.clone()
     }
 
     /// Reboots in order: units are stopped, file systems left, everything in the kernel gone.
@@ -131,12 +125,7 @@ impl Machine {
 
     #[track_caller]
     pub(crate) fn inside(&self) -> Arc<Inside> {
-        Arc::clone(
-            &lock(&self.running)
-                .as_ref()
-                .expect("the machine is up")
-                .inside,
-        )
+        Arc::clone(&lock(&self.running).as_ref().expect("the machine is up").inside)
     }
 
     fn lay_out(&self) -> io::Result<()> {
@@ -149,10 +138,7 @@ impl Machine {
         }
         let etc = self.directory.join("upper/etc");
         fs::write(etc.join("hostname"), format!("{}\n", self.name))?;
-        fs::write(
-            etc.join("hosts"),
-            format!("127.0.0.1 localhost {}\n", self.name),
-        )
+        fs::write(etc.join("hosts"), format!("127.0.0.1 localhost {}\n", self.name))
     }
 
     #[track_caller]
@@ -169,40 +155,23 @@ impl Machine {
         match self.come_up(&mut unshare) {
             Ok((inside, boot_id)) => {
                 let inside = Arc::new(inside);
-                *lock(&self.running) = Some(Running {
-                    unshare,
-                    inside,
-                    boot_id,
-                });
+                *lock(&self.running) = Some(Running { unshare, inside, boot_id });
                 Ok(())
             }
             Err(e) => {
                 let _ = unshare.kill();
                 let _ = unshare.wait();
-                Err(format!(
-                    "{}: boot: {e}; its console:\n{}",
-                    self.name,
-                    self.console()
-                ))
+                Err(format!("{}: boot: {e}; its console:\n{}", self.name, self.console()))
             }
         }
     }
 
     fn boot_command(&self) -> io::Result<Command> {
-        let console = File::options()
-            .create(true)
-            .append(true)
-            .open(self.directory.join("console"))?;
+        let console =
+            File::options().create(true).append(true).open(self.directory.join("console"))?;
         let mut command = Command::new("unshare");
         command
-            .args([
-                "--mount",
-                "--net",
-                "--pid",
-                "--fork",
-                "--kill-child",
-                "--mount-proc",
-            ])
+            .args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"])
             .args(["--propagation=private", "sh", "-c", BOOT])
             .env("MARK", &self.mark)
             .env("NAME", &self.name)
@@ -257,10 +226,7 @@ impl Running {
         // nspawn ends by itself once every process of the machine has, and what is around it ends
         // with it: the next boot, or the
         // removal of the directory, then meets none of them.
-        if !matches!(
-            child::wait(&mut self.unshare, Duration::from_secs(20)),
-            Ok(Some(_))
-        ) {
+        if !matches!(child::wait(&mut self.unshare, Duration::from_secs(20)), Ok(Some(_))) {
             child::kill_group(&mut self.unshare);
         }
     }

@@ -40,22 +40,14 @@ fn main() -> ExitCode {
 fn build() -> Result<(), String> {
     let begin = Instant::now();
     let place = lab::build()?;
-    println!(
-        "{} ({:.1} s)",
-        place.display(),
-        begin.elapsed().as_secs_f32()
-    );
+    println!("{} ({:.1} s)", place.display(), begin.elapsed().as_secs_f32());
     Ok(())
 }
 
 fn shell(name: &str) -> Result<(), String> {
     let begin = Instant::now();
     let machine = Lab::machine(name);
-    eprintln!(
-        "{name} is up at {} ({:.1} s)",
-        machine.address(),
-        begin.elapsed().as_secs_f32()
-    );
+    eprintln!("{name} is up at {} ({:.1} s)", machine.address(), begin.elapsed().as_secs_f32());
     machine.pacman_repository(&lab::shelf());
     machine.apt_repository(&lab::shelf());
     if let Ok(host) = lab::host_binary() {
@@ -73,9 +65,7 @@ fn time() -> Result<(), String> {
     timed("reboot", || machine.reboot());
     timed("power cut and boot", || machine.power_cut());
     timed("one command", || drop(machine.run(["true"])));
-    timed("pacman repository", || {
-        machine.pacman_repository(&lab::shelf())
-    });
+    timed("pacman repository", || machine.pacman_repository(&lab::shelf()));
     timed("apt repository", || machine.apt_repository(&lab::shelf()));
     timed("end", || drop(machine));
     Ok(())

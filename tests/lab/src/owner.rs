@@ -26,10 +26,8 @@ impl Owner {
     /// Reads the owner out of a name made by [`fresh_mark`]; `None` if it is not one of ours.
     pub fn of(mark: &str) -> Option<Owner> {
         let mut parts = mark.strip_prefix(PREFIX)?.split('.');
-        let owner = Owner {
-            pid: parts.next()?.parse().ok()?,
-            started: parts.next()?.parse().ok()?,
-        };
+        let owner =
+            Owner { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? };
         parts.next()?.parse::<u32>().ok()?;
         parts.next().is_none().then_some(owner)
     }
@@ -47,10 +45,7 @@ impl Owner {
 pub fn fresh_mark() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let Owner { pid, started } = Owner::this_process();
-    format!(
-        "{PREFIX}{pid}.{started}.{}",
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    )
+    format!("{PREFIX}{pid}.{started}.{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 fn start_time(pid: u32) -> Option<u64> {
@@ -75,23 +70,12 @@ mod tests {
     #[test]
     fn a_pid_that_was_used_again_is_another_owner() {
         let Owner { pid, started } = Owner::this_process();
-        assert!(!Owner {
-            pid,
-            started: started - 1
-        }
-        .is_alive());
+        assert!(!Owner { pid, started: started - 1 }.is_alive());
     }
 
     #[test]
     fn names_of_others_have_no_owner() {
-        for name in [
-            "",
-            "mesh-lab",
-            "mesh-lab.",
-            "mesh-lab.1",
-            "mesh-lab.1.2",
-            "mesh-lab.1.2.x",
-        ] {
+        for name in ["", "mesh-lab", "mesh-lab.", "mesh-lab.1", "mesh-lab.1.2", "mesh-lab.1.2.x"] {
             assert_eq!(Owner::of(name), None, "{name}");
         }
         assert_eq!(Owner::of("mesh-lab.1.2.3.4"), None);

@@ -40,30 +40,18 @@ pub fn shelf() -> Vec<Package> {
         Package::new("hello", "1.0")
             .program("/usr/bin/hello", "#!/bin/sh\necho hello 1.0\n")
             .file("/etc/hello.conf", "greeting = hello\n"),
-        Package::new("tea", "1.0")
-            .group("drinks")
-            .file("/usr/share/tea/leaf", "green\n"),
-        Package::new("coffee", "1.0")
-            .group("drinks")
-            .file("/usr/share/coffee/bean", "black\n"),
-        Package::new("postbox", "1.0")
-            .provides("mail-carrier")
-            .file("/usr/share/postbox", "red\n"),
-        Package::new("letters", "1.0")
-            .depends("mail-carrier")
-            .file("/usr/share/letters", "two\n"),
+        Package::new("tea", "1.0").group("drinks").file("/usr/share/tea/leaf", "green\n"),
+        Package::new("coffee", "1.0").group("drinks").file("/usr/share/coffee/bean", "black\n"),
+        Package::new("postbox", "1.0").provides("mail-carrier").file("/usr/share/postbox", "red\n"),
+        Package::new("letters", "1.0").depends("mail-carrier").file("/usr/share/letters", "two\n"),
         Package::new("ticker", "1.0")
             .program("/usr/bin/ticker", program)
             .unit("ticker.service", "[Service]\nExecStart=/usr/bin/ticker\n"),
         Package::new("faulty", "1.0")
             .file("/usr/share/faulty", "here\n")
             .after_install("echo cannot set up >&2; exit 1"),
-        Package::new("vetoed", "1.0")
-            .file("/usr/share/vetoed", "here\n")
-            .vetoed(),
-        Package::new("lost", "1.0")
-            .file("/usr/share/lost", "here\n")
-            .lost(),
+        Package::new("vetoed", "1.0").file("/usr/share/vetoed", "here\n").vetoed(),
+        Package::new("lost", "1.0").file("/usr/share/lost", "here\n").lost(),
         Package::new("bulky", "1.0").bulk("/opt/bulky/heap", 32),
     ]
 }
@@ -138,10 +126,7 @@ impl Package {
     }
 
     fn with(mut self, path: &str, mode: &'static str, text: &str) -> Package {
-        assert!(
-            path.starts_with('/') && !path.contains('\''),
-            "a package's path: {path}"
-        );
+        assert!(path.starts_with('/') && !path.contains('\''), "a package's path: {path}");
         self.files.push((path.to_owned(), mode, text.to_owned()));
         self
     }
@@ -163,14 +148,7 @@ impl Package {
 /// Appends to `script` the writing of one file.
 pub(crate) fn put(script: &mut String, path: &str, mode: &str, text: &str) {
     assert!(!text.contains(END), "{path}: holds the mark of its own end");
-    let end = if text.is_empty() || text.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
-    let _ = writeln!(
-        script,
-        "mkdir -p \"$(dirname '{path}')\"\ncat > '{path}' <<'{END}'"
-    );
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let _ = writeln!(script, "mkdir -p \"$(dirname '{path}')\"\ncat > '{path}' <<'{END}'");
     let _ = writeln!(script, "{text}{end}{END}\nchmod {mode} '{path}'");
 }

@@ -16,12 +16,7 @@ impl Machine {
     #[track_caller]
     pub fn pacman_repository(&self, packages: &[Package]) {
         let mut script = format!("umask 022; mkdir -p {REPOSITORY}\n");
-        put(
-            &mut script,
-            "/etc/pacman.conf",
-            "644",
-            &conf(&format!("file://{REPOSITORY}")),
-        );
+        put(&mut script, "/etc/pacman.conf", "644", &conf(&format!("file://{REPOSITORY}")));
         for package in packages {
             build(package, &mut script);
         }
@@ -41,27 +36,10 @@ impl Machine {
     /// answers 404. It is a unit, `mirror.service`, which can be stopped; gone with a reboot.
     #[track_caller]
     pub fn pacman_mirror(&self) {
-        let server = [
-            "busybox",
-            "httpd",
-            "-f",
-            "-p",
-            "127.0.0.1:8080",
-            "-h",
-            "/srv",
-        ];
-        self.run(
-            ["systemd-run", "--quiet", "--unit=mirror"]
-                .iter()
-                .chain(&server),
-        )
-        .ok();
+        let server = ["busybox", "httpd", "-f", "-p", "127.0.0.1:8080", "-h", "/srv"];
+        self.run(["systemd-run", "--quiet", "--unit=mirror"].iter().chain(&server)).ok();
         self.write("/etc/pacman.conf", conf(MIRROR));
-        let answers = || {
-            self.run(["curl", "-sf", &format!("{MIRROR}/lab.db")])
-                .code()
-                == 0
-        };
+        let answers = || self.run(["curl", "-sf", &format!("{MIRROR}/lab.db")]).code() == 0;
         eventually("the mirror answers", Duration::from_secs(10), answers);
     }
 }
@@ -86,11 +64,8 @@ fn build(package: &Package, script: &mut String) {
          url = http://lab.invalid\nbuilddate = 1\npackager = lab\nsize = 1\narch = any\n\
          license = none\n"
     );
-    let lists = [
-        ("group", &package.groups),
-        ("provides", &package.provides),
-        ("depend", &package.depends),
-    ];
+    let lists =
+        [("group", &package.groups), ("provides", &package.provides), ("depend", &package.depends)];
     for (field, values) in lists {
         for value in values {
             let _ = writeln!(info, "{field} = {value}");
@@ -108,12 +83,7 @@ fn build(package: &Package, script: &mut String) {
              [Action]\nDescription = asking about {name}\nWhen = PreTransaction\n\
              Exec = /bin/false\nAbortOnFail\n"
         );
-        put(
-            script,
-            &format!("/etc/pacman.d/hooks/{name}.hook"),
-            "644",
-            &hook,
-        );
+        put(script, &format!("/etc/pacman.d/hooks/{name}.hook"), "644", &hook);
     }
     let to = format!("{REPOSITORY}/{}", file(package));
     // The package's description must come first in the archive.

@@ -23,17 +23,10 @@ pub fn supported() -> Result<(), String> {
     let tools = ["ip", "mount", "nsenter", "systemd-nspawn", "unshare"];
     // The builder is not needed once there is a tree.
     let builder = (!tree::is_built()).then_some("mmdebstrap");
-    let missing: Vec<&str> = tools
-        .into_iter()
-        .chain(builder)
-        .filter(|t| !on_path(t))
-        .collect();
+    let missing: Vec<&str> = tools.into_iter().chain(builder).filter(|t| !on_path(t)).collect();
     if !missing.is_empty() {
         let list = "tests/lab/packages.txt";
-        return Err(format!(
-            "not installed: {} (see {list})",
-            missing.join(", ")
-        ));
+        return Err(format!("not installed: {} (see {list})", missing.join(", ")));
     }
     let Some(cgroups) = sweep::cgroup_root() else {
         return Err("no version 2 cgroup tree is mounted".into());
@@ -53,10 +46,7 @@ pub fn supported() -> Result<(), String> {
 #[track_caller]
 pub fn skipped() -> bool {
     let Err(why) = supported() else { return false };
-    assert!(
-        env::var_os("CI").is_none_or(|ci| ci != "true"),
-        "no lab here: {why}"
-    );
+    assert!(env::var_os("CI").is_none_or(|ci| ci != "true"), "no lab here: {why}");
     // Not `eprintln!`, which a test that passes would keep to itself.
     let _ = writeln!(io::stderr(), "SKIPPED, no lab here: {why}");
     true
@@ -67,24 +57,14 @@ fn probe(directory: &Path) -> Result<(), String> {
         fs::create_dir_all(directory.join(part)).map_err(|e| format!("{part}: {e}"))?;
     }
     let mut command = Command::new("unshare");
-    command.args([
-        "--mount",
-        "--net",
-        "--propagation=private",
-        "sh",
-        "-c",
-        PROBE,
-    ]);
+    command.args(["--mount", "--net", "--propagation=private", "sh", "-c", PROBE]);
     command.env("DIR", directory);
     let done = child::run(command, &[], Duration::from_secs(20)).map_err(|e| e.to_string())?;
     if done.status.is_some_and(|status| status.success()) {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&done.stderr);
-    Err(format!(
-        "namespaces, overlay, cgroup2 or veth: {}",
-        said.trim_end()
-    ))
+    Err(format!("namespaces, overlay, cgroup2 or veth: {}", said.trim_end()))
 }
 
 fn on_path(tool: &str) -> bool {

@@ -22,10 +22,7 @@ pub fn sweep() -> Vec<String> {
         said.push(outcome(&cgroup, end_cgroup(&cgroup)));
     }
     let beside_tree = tree::cache().parent().map(Path::to_owned);
-    for place in [Some(PathBuf::from(STATE)), beside_tree]
-        .into_iter()
-        .flatten()
-    {
+    for place in [Some(PathBuf::from(STATE)), beside_tree].into_iter().flatten() {
         for directory in orphans(&place) {
             if !tree::is_held(&directory) {
                 said.push(outcome(&directory, remove_tree(&directory)));
@@ -43,19 +40,13 @@ fn outcome(place: &Path, removed: io::Result<()>) -> String {
 }
 
 fn orphans(place: &Path) -> Vec<PathBuf> {
-    marked(place)
-        .into_iter()
-        .filter(|path| owner(path).is_some_and(|o| !o.is_alive()))
-        .collect()
+    marked(place).into_iter().filter(|path| owner(path).is_some_and(|o| !o.is_alive())).collect()
 }
 
 /// The entries of `place` that bear a mark.
 pub(crate) fn marked(place: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
-    entries
-        .map(|entry| entry.path())
-        .filter(|path| owner(path).is_some())
-        .collect()
+    entries.map(|entry| entry.path()).filter(|path| owner(path).is_some()).collect()
 }
 
 fn owner(path: &Path) -> Option<Owner> {
@@ -66,10 +57,7 @@ fn owner(path: &Path) -> Option<Owner> {
 pub(crate) fn remove_tree(directory: &Path) -> io::Result<()> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let below = mounts.lines().filter_map(|line| line.split(' ').nth(4));
-    if let Some(point) = below
-        .into_iter()
-        .find(|point| Path::new(point).starts_with(directory))
-    {
+    if let Some(point) = below.into_iter().find(|point| Path::new(point).starts_with(directory)) {
         return Err(io::Error::other(format!("{point} is mounted")));
     }
     match fs::remove_dir_all(directory) {
@@ -113,37 +101,20 @@ fn remove_cgroups(cgroup: &Path) -> io::Result<()> {
 pub(crate) fn cgroup_root() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mut unified = mounts.lines().filter(|line| line.contains(" - cgroup2 "));
-    unified
-        .find_map(|line| line.split(' ').nth(4))
-        .map(PathBuf::from)
+    unified.find_map(|line| line.split(' ').nth(4)).map(PathBuf::from)
 }
 
 /// What is left on the computer of the machines and builds whose marks are asked for.
 pub(crate) fn remains(is_asked_for: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     let beside_tree = tree::cache();
-    let places = [
-        cgroup_root(),
-        Some(STATE.into()),
-        beside_tree.parent().map(Path::to_owned),
-    ];
-    for path in places
-        .into_iter()
-        .flatten()
-        .flat_map(|place| marked(&place))
-    {
-        if path
-            .file_name()
-            .and_then(OsStr::to_str)
-            .is_some_and(&is_asked_for)
-        {
+    let places = [cgroup_root(), Some(STATE.into()), beside_tree.parent().map(Path::to_owned)];
+    for path in places.into_iter().flatten().flat_map(|place| marked(&place)) {
+        if path.file_name().and_then(OsStr::to_str).is_some_and(&is_asked_for) {
             found.push(path.display().to_string());
         }
     }
-    let bears = |text: &str| {
-        text.split(['/', ' ', ',', '\n', '\0', ':', '='])
-            .any(&is_asked_for)
-    };
+    let bears = |text: &str| text.split(['/', ' ', ',', '\n', '\0', ':', '=']).any(&is_asked_for);
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         // The dead whom their parent has not yet looked at hold nothing any more.
         let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
@@ -151,9 +122,7 @@ pub(crate) fn remains(is_asked_for: impl Fn(&str) -> bool) -> Vec<String> {
             continue;
         }
         for table in ["cgroup", "mountinfo", "cmdline"].map(|table| process.path().join(table)) {
-            if bears(&String::from_utf8_lossy(
-                &fs::read(&table).unwrap_or_default(),
-            )) {
+            if bears(&String::from_utf8_lossy(&fs::read(&table).unwrap_or_default())) {
                 found.push(table.display().to_string());
             }
         }

@@ -85,13 +85,8 @@ impl Switch {
             }
             File::open("/proc/thread-self/ns/net")
         });
-        let namespace = made
-            .join()
-            .map_err(|_| io::Error::other("the thread panicked"))??;
-        let switch = Switch {
-            namespace,
-            taken: Mutex::default(),
-        };
+        let namespace = made.join().map_err(|_| io::Error::other("the thread panicked"))??;
+        let switch = Switch { namespace, taken: Mutex::default() };
         switch.ip(&["link", "add", "br0", "type", "bridge"])?;
         switch.ip(&["address", "add", "192.0.2.254/24", "dev", "br0"])?;
         switch.ip(&["link", "set", "br0", "up"])?;
@@ -100,11 +95,7 @@ impl Switch {
     }
 
     fn ip(&self, argv: &[&str]) -> io::Result<()> {
-        let path = format!(
-            "--net=/proc/{}/fd/{}",
-            std::process::id(),
-            self.namespace.as_raw_fd()
-        );
+        let path = format!("--net=/proc/{}/fd/{}", std::process::id(), self.namespace.as_raw_fd());
         let mut command = Command::new("nsenter");
         command.arg(path).arg("ip").args(argv);
         let done = child::run(command, &[], Duration::from_secs(20))?;

@@ -87,9 +87,7 @@ fn lock_file(cache: &Path) -> PathBuf {
 }
 
 fn prepare(cache: &Path) -> io::Result<Tree> {
-    let parent = cache
-        .parent()
-        .ok_or_else(|| io::Error::other("has no parent directory"))?;
+    let parent = cache.parent().ok_or_else(|| io::Error::other("has no parent directory"))?;
     fs::create_dir_all(parent)?;
     // One builder at a time; a second process waits here and then finds the tree.
     let builder = File::create(lock_file(cache))?;
@@ -135,10 +133,7 @@ fn run_recipe(fresh: &Path, cgroup: &Path) -> io::Result<()> {
         let said = String::from_utf8_lossy(&done.stderr);
         let lines: Vec<&str> = said.lines().collect();
         let tail = lines[lines.len().saturating_sub(20)..].join("\n");
-        return Err(io::Error::other(format!(
-            "mmdebstrap: {:?}\n{tail}",
-            done.status
-        )));
+        return Err(io::Error::other(format!("mmdebstrap: {:?}\n{tail}", done.status)));
     }
     Ok(())
 }

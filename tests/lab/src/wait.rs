@@ -21,9 +21,5 @@ pub fn until(limit: Duration, mut is_true: impl FnMut() -> bool) -> bool {
 /// [`until`], for a scenario: panics with `what` when the limit has passed.
 #[track_caller]
 pub fn eventually(what: &str, limit: Duration, is_true: impl FnMut() -> bool) {
-    assert!(
-        until(limit, is_true),
-        "not within {} s: {what}",
-        limit.as_secs()
-    );
+    assert!(until(limit, is_true), "not within {} s: {what}", limit.as_secs());
 }
