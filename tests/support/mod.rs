@@ -4,9 +4,13 @@
 //! `CI=true` the lack of something that `.ci/run` installs is a failure, not a skip.
 #![allow(dead_code)] // each test binary uses a part of it
 
+pub mod broken;
 pub mod golden;
+pub mod root;
 pub mod said;
+pub mod site;
 pub mod snapshot;
+pub mod strace;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -4,8 +4,10 @@ use std::io::{stderr, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Invocation;
+use super::{show, Invocation};
 use crate::reconcile::Watch;
+use crate::resource::parting::{parting, Parting};
+use crate::store::Owned;
 
 /// How often the line is rewritten.
 const EVERY: Duration = Duration::from_millis(100);
@@ -15,6 +17,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Watches a pass for whoever runs the command.
 pub(super) struct Terminal {
+    /// Nothing but errors is wanted, or what is said would be said of a dry run.
+    silent: bool,
     shows: bool,
     /// Not before then again.
     next: Option<Instant>,
@@ -24,8 +28,9 @@ pub(super) struct Terminal {
 impl Terminal {
     pub(super) fn new(it: &Invocation) -> Terminal {
         listen();
+        let silent = it.quiet || it.command == Some(super::table::Command::Plan);
         let shows = stderr().is_terminal() && !it.quiet && !it.json;
-        Terminal { shows, next: None, shown: false }
+        Terminal { silent, shows, next: None, shown: false }
     }
 
     fn clear(&mut self) {
@@ -48,9 +53,23 @@ impl Watch for Terminal {
             return;
         }
         self.next = Some(now + EVERY);
-        let doing: String = super::show::plain(doing).chars().take(60).collect();
+        let doing: String = show::plain(doing).chars().take(60).collect();
         self.write(&format!("\r\x1b[K{done}/{all} {doing}"));
         self.shown = true;
+    }
+
+    fn releasing(&mut self, goes: &[Owned<'_>]) {
+        for owned in goes.iter().filter(|_| !self.silent) {
+            let kind = owned.of_type;
+            let name = owned.object.split_once(':').map_or(owned.object, |(_, name)| name);
+            match (parting(kind, owned.standing), owned.before) {
+                (Parting::Remove(_), _) => show::note(&format!("will remove {kind} {name}")),
+                (Parting::PutBack, Some(before)) => {
+                    show::note(&format!("will put {kind} {name} back to {before:?}"));
+                }
+                (Parting::PutBack, None) | (Parting::Forget, _) => {}
+            }
+        }
     }
 
     fn interrupted(&self) -> bool {

@@ -20,8 +20,9 @@ mod tests;
 pub use fault::Fault;
 pub use own::Own;
 pub use schema::schema;
-pub use stored::{form, journal_text, parse_stored, Stored};
+pub use stored::{excerpts, form, journal_form, journal_text, parse_stored, secret_names, Stored};
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -60,6 +61,8 @@ pub struct Declaration {
     pub resources: Vec<Declared>,
     /// The bytes it was read from.
     text: Vec<u8>,
+    /// Where in these each resource stands, once somebody asked.
+    spans: OnceCell<Vec<Range<usize>>>,
 }
 
 /// One resource of a declaration.
@@ -73,13 +76,12 @@ pub struct Declared {
     pub refers: Box<[u32]>,
     /// The thing itself.
     pub resource: Box<dyn Resource>,
-    /// Where in the text it stands.
-    span: Range<u32>,
 }
 
 /// The bytes of a trusted declaration. Only two callers may vouch for one: the opener of bundle
 /// files, after it has seen who owns the file, and the store, for a declaration that it accepted
 /// from such a file (`tests/tidy.rs` holds that list).
+#[derive(Clone)]
 pub struct Bundle(Vec<u8>);
 
 impl Bundle {
@@ -135,5 +137,6 @@ fn declaration<'r>(
     vault: check::Vault<'r>,
 ) -> Result<Declaration, Vec<Fault>> {
     let read::Parts { node, serial, resources } = read::read(&text, trust, own, vault)?;
-    Ok(Declaration { node, serial, sha256: sha256(&text), resources, text })
+    let (sha256, spans) = (sha256(&text), OnceCell::new());
+    Ok(Declaration { node, serial, sha256, resources, text, spans })
 }

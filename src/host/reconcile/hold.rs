@@ -40,7 +40,7 @@ impl Pass<'_> {
             .collect();
         let mut objects: Vec<&Object> = waiting.keys().collect();
         objects.sort_by_key(|object| waiting[*object]);
-        let going: Vec<Object> = self.still_owned().into_iter().rev().collect();
+        let going: Vec<Object> = self.still_owned(work).into_iter().rev().collect();
         objects.extend(going.iter().filter(|object| !waiting.contains_key(object)));
         let held = self.ledger.held(source, &objects, self.options.own)?;
         let mark = self.lines.len();

@@ -11,7 +11,7 @@ mod ledger;
 mod release;
 mod turn;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::declaration::{Declaration, Fault, Own};
 use crate::error::{Error, Stage};
@@ -19,7 +19,7 @@ use crate::machine::{self, Machine};
 use crate::plan::{self, Claims, Fate};
 use crate::report::{Failure, Line, Outcome, Report, Trigger, REPORT};
 use crate::resource::{Object, RootPath, Trouble};
-use crate::store::Source;
+use crate::store::{Kind, Owned, Source};
 
 use group::Group;
 pub use ledger::Ledger;
@@ -41,6 +41,9 @@ pub struct Work<'d> {
 pub trait Watch {
     /// `done` of `all` resources have had their turn; `doing` is what happens now.
     fn progress(&mut self, done: usize, all: usize, doing: &str);
+
+    /// This will be let go of, in this order, once everything declared matches.
+    fn releasing(&mut self, goes: &[Owned<'_>]);
 
     /// Someone asked the pass to end; it does so before the next resource.
     fn interrupted(&self) -> bool;
@@ -81,8 +84,12 @@ pub fn reconcile<'p, 'd>(
         errors: Vec::new(),
         touched: false,
         promised: HashSet::new(),
-        gone: HashSet::new(),
+        relinked: HashSet::new(),
+        gone: HashMap::new(),
         releasing: Vec::new(),
+        leading: HashSet::new(),
+        names_releasing: BTreeSet::new(),
+        unclosed: Vec::new(),
         stops_at_failure: false,
         ended: None,
         settled: 0,
@@ -159,10 +166,18 @@ struct Pass<'p> {
     touched: bool,
     /// What will be there once what is pending is carried out; in a dry run, all that would be.
     promised: HashSet<Object>,
-    /// In a dry run, what would have been let go of by now.
-    gone: HashSet<Object>,
-    /// What the source at hand owns and no longer declares.
+    /// Of these, the links: what lies beyond them cannot be seen yet.
+    relinked: HashSet<Object>,
+    /// What has been let go of, and how.
+    gone: HashMap<Object, Outcome>,
+    /// What the source at hand owned at first and no longer declares.
     releasing: Vec<Object>,
+    /// Of these, the links: what is declared beyond one has to wait until it is gone.
+    leading: HashSet<Object>,
+    /// The same in the order of names.
+    names_releasing: BTreeSet<Object>,
+    /// Directories made along with something, or not, by a pass that was interrupted.
+    unclosed: Vec<RootPath>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
     /// Why the pass goes no further: an interruption, or a store that cannot be written.
@@ -179,13 +194,21 @@ impl Pass<'_> {
         if self.ledger.is_dry() {
             return;
         }
-        let interrupted = self.ledger.state().owned().filter(|owned| owned.pending.is_some());
-        let paths: Vec<RootPath> = interrupted
-            .filter_map(|owned| RootPath::parse(owned.object.strip_prefix("path:")?).ok())
+        let interrupted: Vec<(RootPath, bool)> = self
+            .ledger
+            .state()
+            .pending()
+            .filter_map(|owned| {
+                let path = RootPath::parse(owned.object.strip_prefix("path:")?).ok()?;
+                Some((path, owned.implied))
+            })
             .collect();
-        for path in paths {
+        for (path, implied) in interrupted {
             // What cannot be removed is in the way of its own resource, and said there.
             let _ = self.machine.sweep(&path);
+            if implied {
+                self.unclosed.push(path);
+            }
         }
     }
 
@@ -196,17 +219,36 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
+        self.names_releasing = self.releasing.iter().cloned().collect();
+        let goes = self.releasing.iter().rev();
+        let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
+        self.options.watch.releasing(&goes);
+        self.leading = plan::leading(&self.releasing, state);
         let failures = self.errors.len();
         self.advance(work, &fates)?;
         if self.ended.is_some() {
             return Ok(());
         }
         if self.errors.len() == failures {
-            let goes = self.still_owned();
+            self.close_parents()?;
+            let goes = self.still_owned(work);
             return self.release(source, goes);
         }
         if self.stops_at_failure {
             self.hold_rest(work)?;
+        }
+        Ok(())
+    }
+
+    /// Closes the intents of parents that are there: no resource's turn does, since none lacks
+    /// them any more.
+    fn close_parents(&mut self) -> Result<(), Error> {
+        for path in std::mem::take(&mut self.unclosed) {
+            let object = turn::at(&path);
+            let pending = self.ledger.state().get(object.as_str()).and_then(|it| it.pending);
+            if pending.is_some() && self.is_there(&path) == Some(true) {
+                self.ledger.again(Kind::Applied, &object)?;
+            }
         }
         Ok(())
     }
@@ -288,12 +330,15 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// What is to be let go of and has not gone already to make way for something.
-    fn still_owned(&self) -> Vec<Object> {
-        let state = self.ledger.state();
-        let ours =
-            |object: &&Object| state.get(object.as_str()).is_some() && !self.gone.contains(object);
-        self.releasing.iter().rev().filter(ours).cloned().collect()
+    /// What is to be let go of, the last made first: neither what has gone already to make way for
+    /// something, nor what has become what is declared in its place.
+    fn still_owned(&self, work: &Work<'_>) -> Vec<Object> {
+        if self.releasing.is_empty() {
+            return Vec::new();
+        }
+        let rest = plan::released(work.source, work.declaration, self.ledger.state());
+        let stays = |it: &Object| self.gone.contains_key(it) || self.promised.contains(it);
+        rest.into_iter().rev().filter(|object| !stays(object)).collect()
     }
 
     /// A line for a resource that was not simply found unchanged.

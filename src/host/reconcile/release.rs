@@ -1,8 +1,10 @@
 //! Letting go of what is no longer declared: removed, put back, forgotten or left, and recorded
-//! once that is so.
+//! once that is so. What is to be removed or put back has an intent first, as what is made has: the
+//! store never claims for certain what an interrupted pass may have taken away.
 
 use std::time::Duration;
 
+use super::turn::at;
 use super::Pass;
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
@@ -10,7 +12,7 @@ use crate::report::{Line, Outcome};
 use crate::resource::parting::{parting, Parting};
 use crate::resource::{Access, Answer, Entry, Found, Object, Question, Removable, RootPath, Step};
 use crate::resource::{Standing, Trouble};
-use crate::store::Source;
+use crate::store::{Kind, Source};
 
 /// How it went with one object.
 enum Gone {
@@ -51,20 +53,29 @@ impl Pass<'_> {
             return Ok(());
         }
         self.touched = true;
-        if self.ledger.is_dry() {
-            for it in parted {
-                let outcome = match parting(&it.kind, it.standing) {
-                    Parting::Forget => Outcome::Forgotten,
-                    Parting::Remove(_) | Parting::PutBack => Outcome::Removed,
-                };
-                self.gone.insert(it.object.clone());
-                self.released_line(source, &it, outcome, String::new());
+        let dry = self.ledger.is_dry();
+        if !dry {
+            for it in &parted {
+                if parting(&it.kind, it.standing) != Parting::Forget {
+                    self.ledger.again(Kind::Began, &it.object)?;
+                }
             }
-            return Ok(());
+            self.ledger.flush()?;
         }
         let mut ends: Vec<(Parted, Gone)> = Vec::with_capacity(parted.len());
         for it in parted {
-            let gone = self.part(&it);
+            let gone = match self.part(&it) {
+                Gone::As(Outcome::Left, why) if holds_failed(&it, &ends) => {
+                    let doing = format!("remove {}", it.object.name());
+                    let cause = format!("{why}, since not everything in it could be removed");
+                    Gone::Not(Trouble::new(doing, cause))
+                }
+                gone => gone,
+            };
+            // What lies in a directory goes before it.
+            if let (true, Gone::As(outcome, _)) = (dry, &gone) {
+                self.gone.insert(it.object.clone(), *outcome);
+            }
             ends.push((it, gone));
         }
         self.settle(source, ends)
@@ -98,9 +109,29 @@ impl Pass<'_> {
             | (Found::Entry { kind: Entry::Symlink(_), .. }, Removable::Symlink) => {}
             _ => return Gone::As(Outcome::Left, "something else stands there now".into()),
         }
+        if self.ledger.is_dry() {
+            return self.foresee_removal(path, kind);
+        }
         match self.machine.stage(&Step::Remove { path, kind }, LIMIT) {
             Ok(staged) => Gone::Removing(staged),
             Err(trouble) if trouble.not_empty => Gone::As(Outcome::Left, trouble.cause),
+            Err(trouble) => Gone::Not(trouble),
+        }
+    }
+
+    /// In a dry run: a directory goes only once everything in it has gone and nothing comes.
+    fn foresee_removal(&mut self, path: &RootPath, kind: Removable) -> Gone {
+        let goes = |it: &RootPath| self.gone.get(&at(it)) == Some(&Outcome::Removed);
+        let beneath = format!("{path}/");
+        let comes = |it: &Object| it.name().starts_with(&beneath) && it.space() == "path";
+        let stays = match kind {
+            Removable::File | Removable::Symlink => Ok(false),
+            Removable::Directory if self.promised.iter().any(comes) => Ok(true),
+            Removable::Directory => self.machine.holds_more(path, &goes),
+        };
+        match stays {
+            Ok(false) => Gone::As(Outcome::Removed, String::new()),
+            Ok(true) => Gone::As(Outcome::Left, "it is not empty".into()),
             Err(trouble) => Gone::Not(trouble),
         }
     }
@@ -117,6 +148,9 @@ impl Pass<'_> {
             Ok(Answer::NotApplicable(why)) => return Gone::As(Outcome::Left, why.into()),
             Ok(_) => return Gone::As(Outcome::Forgotten, "the kernel has no such key now".into()),
             Err(trouble) => return Gone::Not(trouble),
+        }
+        if self.ledger.is_dry() {
+            return Gone::As(Outcome::Removed, format!("{value:?} put back"));
         }
         if let Err(trouble) = self.machine.take(&Step::Sysctl { key, value }, LIMIT) {
             return Gone::Not(trouble);
@@ -164,6 +198,7 @@ impl Pass<'_> {
                 }
             };
             self.ledger.released(source, &it.object, &it.id, outcome, &detail)?;
+            self.gone.insert(it.object.clone(), outcome);
             self.released_line(source, &it, outcome, detail);
         }
         self.ledger.flush()
@@ -202,4 +237,13 @@ impl Pass<'_> {
             position: None,
         });
     }
+}
+
+/// Something of ours beneath `it` could not be removed: then neither can it be, yet.
+fn holds_failed(it: &Parted, ends: &[(Parted, Gone)]) -> bool {
+    let beneath = |other: &Object| {
+        let rest = other.as_str().strip_prefix(it.object.as_str());
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    ends.iter().any(|(other, gone)| matches!(gone, Gone::Not(_)) && beneath(&other.object))
 }

@@ -46,7 +46,11 @@ pub struct Object(Box<str>);
 impl Object {
     /// The object `space:name`.
     pub fn new(space: &str, name: &str) -> Object {
-        Object(format!("{space}:{name}").into())
+        let mut whole = String::with_capacity(space.len() + 1 + name.len());
+        whole.push_str(space);
+        whole.push(':');
+        whole.push_str(name);
+        Object(whole.into())
     }
 
     /// The object as the journal wrote it; `None` where it has no space.

@@ -1,6 +1,6 @@
 //! The fold: what all records of a journal, in their order, add up to. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::journal::Place;
 use super::known::{Accepted, Desk, Failing, LastPass, Note, Paused, Whole, Words};
@@ -52,6 +52,22 @@ impl State {
         self.accepted(source).is_some_and(|it| self.whole(source) == Some(&it.sha256))
     }
 
+    /// All that `source` owns is what its accepted declaration names, or was made along with that:
+    /// nothing has been begun since it was applied whole.
+    pub fn is_settled(&self, source: Source) -> bool {
+        self.desks[source as usize].settled && self.is_whole(source)
+    }
+
+    /// What was intended and never seen to have come about.
+    pub fn pending(&self) -> impl Iterator<Item = Owned<'_>> {
+        self.table.pending().map(|at| self.table.view(at).0)
+    }
+
+    /// Something is owned on behalf of another than `source`.
+    pub fn is_shared(&self, source: Source) -> bool {
+        self.table.sources().any(|other| other != source)
+    }
+
     /// What the host owns, in order of making.
     pub fn owned(&self) -> impl DoubleEndedIterator<Item = Owned<'_>> {
         self.table.positions().map(|at| self.table.view(at).0)
@@ -90,6 +106,17 @@ impl State {
         let slot = self.table.view(at).1;
         let text = (slot.source == source).then(|| self.held_text(at)).flatten()?;
         self.texts.get(text as usize)
+    }
+
+    /// The words of everything that is in force: of what is accepted, of what was applied whole, and
+    /// of every form that an object is held to.
+    pub fn in_force(&self) -> Vec<Words> {
+        let accepted = Source::ALL.into_iter().filter_map(|source| self.accepted(source));
+        let whole = self.desks.iter().filter_map(|desk| desk.whole?.text);
+        let held = self.table.positions().filter_map(|at| self.held_text(at));
+        let texts: BTreeSet<u32> =
+            accepted.map(|it| it.position).chain(whole).chain(held).collect();
+        texts.into_iter().map(|at| self.texts[at as usize]).collect()
     }
 
     /// Resources that failed and have not succeeded since, with the source and id of each.
@@ -209,7 +236,8 @@ impl State {
         let (serial, at) = (record.serial, record.at.0);
         let node = record.node.as_deref().map(Into::into);
         let accepted = Accepted { sha256: sha256.0, serial, node, at, words, position };
-        self.desks[source as usize].accepted = Some(accepted);
+        let desk = &mut self.desks[source as usize];
+        (desk.accepted, desk.settled) = (Some(accepted), false);
         if source == Source::Link {
             self.floor = self.floor.max(serial.unwrap_or(0));
         }
@@ -218,13 +246,19 @@ impl State {
 
     fn intend(&mut self, record: &Record<'_>) -> Result<(), String> {
         let mut said = described(record)?;
-        // What is owned stays what it was until the change has been read back.
         if let Some(at) = self.table.find(said.object) {
-            let known = self.table.slot(at);
-            (said.created, said.source) = (known.created, known.source);
+            let (known, slot) = self.table.view(at);
+            if known.of_type == said.of_type {
+                // What is owned stays what it was until the change has been read back.
+                (said.created, said.source) = (slot.created, slot.source);
+            } else {
+                // Another kind of thing is another thing, and what was there is gone.
+                self.table.release(at);
+            }
         }
+        self.desks[said.source as usize].settled = false;
         let at = self.table.describe(&said)?;
-        self.table.slot(at).intend(form(record));
+        self.table.slot(at).intend(form(record), record.secret);
         if let Some(before) = &record.before {
             self.table.keep_before(at, before);
         }
@@ -236,7 +270,7 @@ impl State {
         let declared = self.declared_by(record, body)?;
         let at = self.table.describe(&said)?;
         let slot = self.table.slot(at);
-        slot.apply(form(record));
+        slot.apply(form(record), record.secret);
         slot.applied = record.seq;
         slot.declared = declared;
         match (record.last, record.outcome) {
@@ -301,7 +335,9 @@ impl State {
                 let slot = self.table.slot(at);
                 (slot.source, slot.declared, slot.applied) = (to, held, record.seq);
             }
-            self.desks[to as usize].ceded.remove(&**object);
+            let desk = &mut self.desks[to as usize];
+            desk.ceded.remove(&**object);
+            desk.settled = false;
         }
         self.desks[from as usize].ceded.insert((**object).into());
         Ok(())
@@ -336,10 +372,12 @@ impl State {
         for Covered { source, sha256, .. } in record.sources.iter().filter(|it| it.whole) {
             let text = self.find_text(*source, sha256.short());
             let whole = Whole { sha256: sha256.0, text, seq: record.seq };
-            self.desks[*source as usize].whole = Some(whole);
+            let desk = &mut self.desks[*source as usize];
+            (desk.whole, desk.settled) = (Some(whole), true);
         }
         if record.outcome == Some(Outcome::Converged) {
-            self.failing.clear();
+            let covered = |source| record.sources.iter().any(|it| it.source == source);
+            self.failing.retain(|(source, _), _| !covered(*source));
         }
         let trigger = record.trigger.as_deref().unwrap_or("").into();
         let (at, outcome) = (record.at.0, record.outcome);
