@@ -53,13 +53,16 @@ impl Watch for Terminal {
             return;
         }
         self.next = Some(now + EVERY);
-        let doing: String = show::plain(doing).chars().take(60).collect();
+        let doing: String = super::show::plain(doing).chars().take(60).collect();
         self.write(&format!("\r\x1b[K{done}/{all} {doing}"));
         self.shown = true;
     }
 
     fn releasing(&mut self, goes: &[Owned<'_>]) {
-        for owned in goes.iter().filter(|_| !self.silent) {
+        if self.silent {
+            return;
+        }
+        for owned in goes {
             let kind = owned.of_type;
             let name = owned.object.split_once(':').map_or(owned.object, |(_, name)| name);
             match (parting(kind, owned.standing), owned.before) {
