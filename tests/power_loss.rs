@@ -82,7 +82,8 @@ fn must_be_in_order(files: usize) {
     // Contents before names, names before records, records before what is said.
     let files = |call: &Call| temporary(call) && call.name == "openat" && call.changes();
     let written = at(&calls, files);
-    let is_directory = |name: &str| calls.iter().any(|it| it.name == "mkdirat" && it.shown.contains(name));
+    let is_directory =
+        |name: &str| calls.iter().any(|it| it.name == "mkdirat" && it.shown.contains(name));
     let put = at(&calls, |call| {
         let name = call.shown.split('"').nth(1).unwrap_or_default();
         renames(call, ".mesh-host~") && !is_directory(name)
@@ -126,9 +127,8 @@ fn each_file_of_a_few_is_synced_before_it_is_named() {
     let files = calls.iter().filter(|it| temporary(it) && it.name == "openat" && it.changes());
     for file in files {
         let name = file.shown.split('"').nth(1).unwrap();
-        let opened = at(&calls, |it| {
-            it.name == "openat" && it.shown.contains(name) && !it.changes()
-        });
+        let opened =
+            at(&calls, |it| it.name == "openat" && it.shown.contains(name) && !it.changes());
         let named = put.iter().find(|at| calls[**at].shown.contains(name)).unwrap();
         let synced = opened.iter().any(|at| at < named && calls[at + 1].name == "fsync");
         assert!(synced, "{name} is named before it is synced: {calls:?}");

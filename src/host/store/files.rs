@@ -17,8 +17,7 @@ pub(super) fn private_directory(dir: &Path) -> Result<(), Error> {
     let found = match fs::metadata(dir) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
             let doing = || format!("make the directory {}", dir.display());
-            make_directory(dir, 0o700)
-                .map_err(|err| Error::failed(Stage::Record, doing(), err))?;
+            make_directory(dir, 0o700).map_err(|err| Error::failed(Stage::Record, doing(), err))?;
             fs::metadata(dir).map_err(failed)?
         }
         other => other.map_err(failed)?,
