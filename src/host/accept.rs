@@ -91,9 +91,6 @@ pub fn accept(
     declaration: &Declaration,
     now: When,
 ) -> Result<(), Error> {
-    if store.state().accepted(source).is_some_and(|it| it.sha256 == declaration.sha256) {
-        return Ok(());
-    }
     let mut failed = None;
     let mut keep = |value: &[u8]| match secrets.put(value) {
         Ok(name) => name,
@@ -102,12 +99,25 @@ pub fn accept(
             String::new()
         }
     };
+    let known = store.state().accepted(source).is_some_and(|it| it.sha256 == declaration.sha256);
     let mut text = Vec::new();
-    declaration::journal_text(declaration, &mut keep, &mut |piece| text.extend_from_slice(piece));
+    if known {
+        // What was lost of its secrets is at hand again.
+        let is_secret = |nth: &usize| declaration.resources[*nth].resource.secret();
+        for nth in (0..declaration.resources.len()).filter(is_secret) {
+            declaration::journal_form(declaration, nth, &mut keep);
+        }
+    } else {
+        let mut put = |piece: &[u8]| text.extend_from_slice(piece);
+        declaration::journal_text(declaration, &mut keep, &mut put);
+    }
     if let Some(error) = failed {
         return Err(error);
     }
     secrets.sync()?;
+    if known {
+        return Ok(());
+    }
     let record = Record {
         source: Some(source),
         sha256: Some(Hex(declaration.sha256)),
@@ -134,25 +144,25 @@ pub fn paused(state: &State, now: When) -> Option<&Paused> {
     state.paused().filter(|paused| paused.until.is_none_or(|until| now.0 < until))
 }
 
-/// After a pass that wrote something: rewrites the journal where that is due, and drops the secret
-/// values that nothing in force names any more.
+/// After a pass: rewrites the journal where that is due, and drops the secrets that nothing in force
+/// names any more.
 ///
 /// # Errors
-/// It could not be done; the store is as it was, and nothing is lost.
+/// The store could not be rewritten; it is as it was, and nothing is lost.
 pub fn tidy(store: &mut Store, secrets: &Secrets, own: &Own, now: When) -> Result<(), Error> {
-    let mut extract = |words: &Stored, objects: &[&str]| declaration::excerpts(words, objects, own);
+    let mut extract = |text: &Stored, objects: &[&str]| {
+        // What this host would no longer accept, it is not held to either.
+        let read = stored(text.clone(), Some(secrets), own);
+        read.map_or_else(|_| vec![None; objects.len()], |it| declaration::excerpts(&it, objects))
+    };
     store.compact_if_due(&mut extract, now)?;
-    let accepted = |source| store.state().accepted(source).map(|it| it.words);
-    let in_force: Vec<_> = Source::ALL.into_iter().filter_map(accepted).collect();
-    // What has not been applied whole is held in the form before it, secrets and all.
-    let whole = |source| store.state().is_whole(source);
-    if secrets.is_empty() || !Source::ALL.into_iter().all(|it| accepted(it).is_none() || whole(it))
-    {
+    if secrets.is_empty()? {
         return Ok(());
     }
     let mut named = BTreeSet::new();
-    for words in in_force {
-        named.extend(declaration::secrets_named(store.words(words)?.bytes()));
+    for words in store.state().in_force() {
+        let text = store.words(words)?;
+        named.extend(declaration::secret_names(text.bytes()).map(str::to_string));
     }
     secrets.sweep(&named)
 }

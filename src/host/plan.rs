@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::declaration::{Declaration, Declared};
-use crate::resource::Object;
+use crate::resource::parting::{parting, Parting};
+use crate::resource::{Object, Removable};
 use crate::store::{Owned, Source, State};
 
 /// What is special about a declared resource.
@@ -104,22 +105,37 @@ fn needed<'s>(
     needed
 }
 
+/// Those of `released` that are links and will be removed.
+pub fn leading(released: &[Object], state: &State) -> HashSet<Object> {
+    let goes = Parting::Remove(Removable::Symlink);
+    let leads = |object: &&Object| {
+        let owned = state.get(object.as_str());
+        owned.is_some_and(|owned| parting(owned.of_type, owned.standing) == goes)
+    };
+    released.iter().filter(leads).cloned().collect()
+}
+
 /// Those of `released` that stand in the way of making `object` a `kind`, the last made first: the
 /// same name as another type, a file or link where a directory is wanted, what a directory holds
-/// that is to become something else.
+/// that is to become something else. What would only be forgotten makes no way, nor does what lies
+/// in a directory that stays.
 pub fn blockers(object: &Object, kind: &str, released: &[Object], state: &State) -> Vec<Object> {
+    let goes = |other: &Object| {
+        let owned = state.get(other.as_str());
+        owned.filter(|it| matches!(parting(it.of_type, it.standing), Parting::Remove(_)))
+    };
+    let makes_way = kind != "directory" && released.contains(object) && goes(object).is_some();
     let blocks = |other: &&Object| {
-        let Some(owned) = state.get(other.as_str()) else { return false };
-        if other.space() != object.space() {
+        let Some(owned) = goes(other).filter(|_| other.space() == object.space()) else {
             return false;
-        }
+        };
         let beneath = |lower: &Object, upper: &Object| {
             let rest = lower.name().strip_prefix(upper.name());
             rest.is_some_and(|rest| rest.starts_with('/'))
         };
         *other == object && owned.of_type != kind
             || beneath(object, other) && owned.of_type != "directory"
-            || beneath(other, object) && kind != "directory"
+            || makes_way && beneath(other, object)
     };
     released.iter().rev().filter(blocks).cloned().collect()
 }

@@ -9,9 +9,6 @@ use crate::reconcile::Watch;
 use crate::resource::parting::{parting, Parting};
 use crate::store::Owned;
 
-/// A word sooner than this is only a flicker.
-const PATIENCE: Duration = Duration::from_millis(300);
-
 /// How often the line is rewritten.
 const EVERY: Duration = Duration::from_millis(100);
 
@@ -23,7 +20,8 @@ pub(super) struct Terminal {
     /// Nothing but errors is wanted, or what is said would be said of a dry run.
     silent: bool,
     shows: bool,
-    last: Instant,
+    /// Not before then again.
+    next: Option<Instant>,
     shown: bool,
 }
 
@@ -32,7 +30,7 @@ impl Terminal {
         listen();
         let silent = it.quiet || it.command == Some(super::table::Command::Plan);
         let shows = stderr().is_terminal() && !it.quiet && !it.json;
-        Terminal { silent, shows, last: Instant::now() + PATIENCE, shown: false }
+        Terminal { silent, shows, next: None, shown: false }
     }
 
     fn clear(&mut self) {
@@ -51,22 +49,29 @@ impl Terminal {
 impl Watch for Terminal {
     fn progress(&mut self, done: usize, all: usize, doing: &str) {
         let now = Instant::now();
-        if !self.shows || now < self.last {
+        if !self.shows || self.next.is_some_and(|next| now < next) {
             return;
         }
-        self.last = now + EVERY;
-        let doing: String = doing.chars().filter(|it| !it.is_control()).take(60).collect();
+        self.next = Some(now + EVERY);
+        let doing: String = super::show::plain(doing).chars().take(60).collect();
         self.write(&format!("\r\x1b[K{done}/{all} {doing}"));
         self.shown = true;
     }
 
     fn releasing(&mut self, goes: &[Owned<'_>]) {
-        let stays = |owned: &&Owned<'_>| {
-            !self.silent && parting(owned.of_type, owned.standing) != Parting::Forget
-        };
-        for owned in goes.iter().filter(stays) {
+        if self.silent {
+            return;
+        }
+        for owned in goes {
+            let kind = owned.of_type;
             let name = owned.object.split_once(':').map_or(owned.object, |(_, name)| name);
-            show::note(&format!("will remove {} {name}", owned.of_type));
+            match (parting(kind, owned.standing), owned.before) {
+                (Parting::Remove(_), _) => show::note(&format!("will remove {kind} {name}")),
+                (Parting::PutBack, Some(before)) => {
+                    show::note(&format!("will put {kind} {name} back to {before:?}"));
+                }
+                (Parting::PutBack, None) | (Parting::Forget, _) => {}
+            }
         }
     }
 

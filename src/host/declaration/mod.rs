@@ -6,7 +6,7 @@
 mod check;
 pub mod fault;
 mod json;
-mod near;
+pub(crate) mod near;
 mod one;
 pub mod own;
 mod read;
@@ -20,7 +20,7 @@ mod tests;
 pub use fault::Fault;
 pub use own::Own;
 pub use schema::schema;
-pub use stored::{excerpts, form, journal_text, parse_stored, secrets_named, Stored};
+pub use stored::{excerpts, form, journal_form, journal_text, parse_stored, secret_names, Stored};
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -81,6 +81,7 @@ pub struct Declared {
 /// The bytes of a trusted declaration. Only two callers may vouch for one: the opener of bundle
 /// files, after it has seen who owns the file, and the store, for a declaration that it accepted
 /// from such a file (`tests/tidy.rs` holds that list).
+#[derive(Clone)]
 pub struct Bundle(Vec<u8>);
 
 impl Bundle {

@@ -4,7 +4,7 @@
 //! where the value is kept. What keeps the values is the caller's: `keep` takes one and names it,
 //! always by the same name; `resolve` gives it back.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -56,7 +56,7 @@ pub fn journal_text(declaration: &Declaration, keep: &mut Keep<'_>, sink: &mut d
 }
 
 /// A declaration from the store, and how far it is trusted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Stored {
     /// It came from a file that only root can write.
     Trusted(Bundle),
@@ -109,33 +109,26 @@ fn spans(declaration: &Declaration) -> &[Range<usize>] {
     })
 }
 
-/// Where in the words of `stored` the resources that declare these objects stand.
-pub fn excerpts(stored: &Stored, objects: &[&str], own: &Own) -> Vec<Option<Range<usize>>> {
-    let again = match stored {
-        Stored::Trusted(bundle) => Stored::Trusted(Bundle(bundle.bytes().to_vec())),
-        Stored::Untrusted(text) => Stored::Untrusted(text.clone()),
-    };
-    // Where a value stands does not hang on what it is.
-    let mut resolve = |_: &str| Some(Vec::new());
-    let Ok(declaration) = parse_stored(again, own, &mut resolve) else {
-        return vec![None; objects.len()];
-    };
+/// Where in the text of `declaration` the resources that declare these objects stand.
+pub fn excerpts(declaration: &Declaration, objects: &[&str]) -> Vec<Option<Range<usize>>> {
     let object = |declared: &Declared| declared.resource.object();
-    let objects_declared = declaration.resources.iter().map(object);
+    let declared = declaration.resources.iter().map(object);
     let spans: HashMap<Object, Range<usize>> =
-        objects_declared.zip(spans(&declaration).iter().cloned()).collect();
+        declared.zip(spans(declaration).iter().cloned()).collect();
     let find = |object: &&str| spans.get(&Object::from_journal(object)?).cloned();
     objects.iter().map(find).collect()
 }
 
-/// The names of the secret values that `text`, which [`journal_text`] wrote, stands in want of.
-pub fn secrets_named(text: &[u8]) -> BTreeSet<String> {
-    // Within a string its quotes would be escaped: only a reference looks so.
-    let mark = format!("\"{SECRET}\":\"");
-    let text = String::from_utf8_lossy(text);
-    let name = |(_, rest): (usize, &str)| rest.split('"').next().map(String::from);
-    let after = text.match_indices(&mark).map(|(at, mark)| (at, &text[at + mark.len()..]));
-    after.filter_map(name).collect()
+/// The names of the secrets that the text of a stored declaration refers to. Quotes in a text are
+/// escaped, so that nothing else looks like a reference.
+pub fn secret_names(text: &[u8]) -> impl Iterator<Item = &str> {
+    let mark = format!("{{\"{SECRET}\":\"");
+    let mut rest = std::str::from_utf8(text).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (name, after) = rest[rest.find(&mark)? + mark.len()..].split_once('"')?;
+        rest = after;
+        Some(name)
+    })
 }
 
 fn resource(

@@ -198,6 +198,23 @@ impl Machine {
         self.reader.whole(&spot, cap).ok()
     }
 
+    /// Whether the directory at `path` holds anything but what `goes` says will have gone.
+    pub fn holds_more(
+        &mut self,
+        path: &RootPath,
+        goes: &dyn Fn(&RootPath) -> bool,
+    ) -> Result<bool, Trouble> {
+        let spot = self.spot(path, Intent::See, "look into")?;
+        let failed = |error: std::io::Error| trouble(path, "look into", words(&error));
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let dir = sys::open(&spot.dir.fd, &spot.name, flags, 0).map_err(failed)?;
+        let stays = |name: &[u8]| match std::str::from_utf8(name) {
+            Ok(name) => RootPath::parse(&format!("{path}/{name}")).map_or(true, |it| !goes(&it)),
+            Err(_) => true,
+        };
+        sys::any_entry(dir, &stays).map_err(failed)
+    }
+
     fn look(
         &mut self,
         path: &RootPath,

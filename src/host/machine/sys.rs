@@ -199,6 +199,34 @@ pub(super) fn sync_file_system(fd: &OwnedFd) -> io::Result<()> {
     retry(|| unsafe { libc::syncfs(fd.as_raw_fd()) }).map(drop)
 }
 
+/// readdir(3) of the open directory `dir`: whether `is` says so of one of its entries.
+pub(super) fn any_entry(dir: OwnedFd, is: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
+    // SAFETY: the descriptor is a directory's, and from here on the stream's.
+    let stream = unsafe { libc::fdopendir(dir.as_raw_fd()) };
+    if stream.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    std::mem::forget(dir);
+    let found = loop {
+        // SAFETY: the thread's own errno, which tells the end from a failure.
+        unsafe { *libc::__errno_location() = 0 };
+        // SAFETY: the stream is open, and nobody else reads it.
+        let entry = unsafe { libc::readdir(stream) };
+        if entry.is_null() {
+            let error = io::Error::last_os_error();
+            break if error.raw_os_error() == Some(0) { Ok(false) } else { Err(error) };
+        }
+        // SAFETY: the name is NUL-terminated, and stays until the next call on the stream.
+        let name = unsafe { CStr::from_ptr((*entry).d_name.as_ptr()) }.to_bytes();
+        if !matches!(name, b"." | b"..") && is(name) {
+            break Ok(true);
+        }
+    };
+    // SAFETY: the stream is open, and not used again.
+    unsafe { libc::closedir(stream) };
+    found
+}
+
 /// The user and the group that this process runs as.
 pub(super) fn effective_ids() -> (u32, u32) {
     // SAFETY: neither call can fail or takes memory.

@@ -99,6 +99,7 @@ impl Pass<'_> {
             return Ok(());
         }
         self.promised.clear();
+        self.relinked.clear();
         let started = Instant::now();
         for member in &members {
             self.intend(member)?;
@@ -264,7 +265,8 @@ impl Member<'_> {
     }
 }
 
-fn path_of(object: &Object) -> Option<RootPath> {
+/// The path that an object is at.
+pub(super) fn path_of(object: &Object) -> Option<RootPath> {
     (object.space() == "path").then(|| RootPath::parse(object.name()).ok()).flatten()
 }
 

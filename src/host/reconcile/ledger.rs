@@ -24,8 +24,8 @@ pub struct Ledger<'s> {
 pub(super) struct Known {
     /// What it is to the host.
     pub standing: Standing,
-    /// What has to be recorded of it where it matches without a step: that it is adopted, or that
-    /// an interrupted pass had made it so. `None` when there is nothing new.
+    /// What has to be recorded of it where it matches without a step: that it is adopted, has
+    /// another id, or that an interrupted pass had made it so. `None` when there is nothing new.
     pub note: Option<Outcome>,
 }
 
@@ -73,7 +73,8 @@ impl<'s> Ledger<'s> {
     }
 
     /// What is known of an object, should it be a thing of this type.
-    pub(super) fn known(&self, object: &Object, kind: &str) -> Known {
+    pub(super) fn known(&self, object: &Object, declared: &Declared) -> Known {
+        let kind = declared.resource.kind();
         let Some(owned) = self.state().get(object.as_str()) else { return Known::default() };
         let same_kind = owned.of_type == kind;
         let note = match (owned.form, owned.pending) {
@@ -82,10 +83,16 @@ impl<'s> Ledger<'s> {
             (None, _) => Some(Outcome::Changed),
             (Some(form), Some(pending)) if form != pending => Some(Outcome::Changed),
             (Some(_), Some(_)) => Some(Outcome::Corrected),
+            (Some(_), None) if *owned.id != *declared.id => Some(Outcome::Unchanged),
             (Some(_), None) => None,
         };
         let standing = if same_kind { owned.standing } else { Standing::Unowned };
         Known { standing, note }
+    }
+
+    /// What the object holds may be secret, whatever is declared now.
+    pub(super) fn is_secret(&self, object: &Object) -> bool {
+        self.state().get(object.as_str()).is_some_and(|owned| owned.secret)
     }
 
     /// What it will be called that the steps of `verdict` were taken.
@@ -162,7 +169,13 @@ impl<'s> Ledger<'s> {
         }
         let record = self.about(kind, member, &object);
         let of_type = Some("directory".into());
-        self.append(Record { implied: true, of_type, made: Some(Made::Created), ..record })
+        self.append(Record {
+            implied: true,
+            secret: false,
+            of_type,
+            made: Some(Made::Created),
+            ..record
+        })
     }
 
     /// Says again what is known of an object that is owned: `Began`, since it is about to go;
@@ -269,7 +282,9 @@ impl<'s> Ledger<'s> {
         let news = |(work, whole): &(Work<'_>, bool)| {
             *whole && self.state().whole(work.source) != Some(&work.declaration.sha256)
         };
-        let failing = !report.errors.is_empty() || self.state().failing().next().is_some();
+        let is_covered = |source| covered.iter().any(|(work, _)| work.source == source);
+        let failing = !report.errors.is_empty()
+            || self.state().failing().any(|(source, ..)| is_covered(source));
         if self.is_dry() || !(touched || failing || covered.iter().any(news)) {
             return self.flush();
         }
@@ -339,7 +354,7 @@ impl<'s> Ledger<'s> {
     /// What every record about an object that is being made says.
     fn about<'r>(&self, kind: Kind, member: &'r Member<'_>, object: &'r Object) -> Record<'r> {
         let turn = member.turn;
-        let standing = match self.known(object, turn.declared().resource.kind()).standing {
+        let standing = match self.known(object, turn.declared()).standing {
             Standing::Unowned if member.verdict.existed => Standing::Adopted,
             Standing::Unowned => Standing::Created,
             known => known,
@@ -354,6 +369,7 @@ impl<'s> Ledger<'s> {
                 _ => Made::Created,
             }),
             form: Some(Hex(member.form)),
+            secret: turn.declared().resource.secret(),
             outcome: (kind == Kind::Applied).then_some(member.outcome),
             declared_by: (kind == Kind::Applied).then(|| Hex(turn.declaration.sha256).short()),
             ..Record::new(kind)

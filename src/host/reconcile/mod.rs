@@ -13,7 +13,7 @@ mod turn;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::declaration::{Declaration, Own};
+use crate::declaration::{Declaration, Fault, Own};
 use crate::error::{Error, Stage};
 use crate::machine::{self, Machine};
 use crate::plan::{self, Claims, Fate};
@@ -84,8 +84,10 @@ pub fn reconcile<'p, 'd>(
         errors: Vec::new(),
         touched: false,
         promised: HashSet::new(),
-        gone: HashSet::new(),
+        relinked: HashSet::new(),
+        gone: HashMap::new(),
         releasing: Vec::new(),
+        leading: HashSet::new(),
         names_releasing: BTreeSet::new(),
         unclosed: Vec::new(),
         stops_at_failure: false,
@@ -100,9 +102,8 @@ pub fn reconcile<'p, 'd>(
         let before = pass.errors.len();
         pass.settled = 0;
         if pass.ended.is_none() {
-            match pass.carry(work) {
-                Err(error) => pass.end(error),
-                Ok(()) => {}
+            if let Err(error) = pass.carry(work) {
+                pass.end(error);
             }
         }
         if pass.ended.is_some() {
@@ -137,6 +138,23 @@ pub fn paused_report<'d>(works: &[Work<'d>], trigger: Trigger, reason: &str) -> 
     }
 }
 
+/// The report, or in a dry run the plan, of a declaration that was refused.
+pub fn refused_report(schema: &'static str, what: &str, faults: &[Fault]) -> Report<'static> {
+    let now = machine::now().to_string();
+    Report {
+        schema,
+        id: machine::random_id(),
+        node: None,
+        trigger: Trigger::Command,
+        started: now.clone(),
+        finished: now,
+        outcome: Outcome::Refused,
+        declarations: Vec::new(),
+        lines: Vec::new(),
+        errors: faults.iter().map(|fault| Failure::of_fault(what, fault)).collect(),
+    }
+}
+
 /// A pass in the making.
 struct Pass<'p> {
     machine: &'p mut Machine,
@@ -148,10 +166,14 @@ struct Pass<'p> {
     touched: bool,
     /// What will be there once what is pending is carried out; in a dry run, all that would be.
     promised: HashSet<Object>,
-    /// In a dry run, what would have been let go of by now.
-    gone: HashSet<Object>,
-    /// What the source at hand owns and no longer declares.
+    /// Of these, the links: what lies beyond them cannot be seen yet.
+    relinked: HashSet<Object>,
+    /// What has been let go of, and how.
+    gone: HashMap<Object, Outcome>,
+    /// What the source at hand owned at first and no longer declares.
     releasing: Vec<Object>,
+    /// Of these, the links: what is declared beyond one has to wait until it is gone.
+    leading: HashSet<Object>,
     /// The same in the order of names.
     names_releasing: BTreeSet<Object>,
     /// Directories made along with something, or not, by a pass that was interrupted.
@@ -201,6 +223,7 @@ impl Pass<'_> {
         let goes = self.releasing.iter().rev();
         let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
         self.options.watch.releasing(&goes);
+        self.leading = plan::leading(&self.releasing, state);
         let failures = self.errors.len();
         self.advance(work, &fates)?;
         if self.ended.is_some() {
@@ -307,17 +330,15 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// What is to be let go of and has not gone already, to make way for something or as another
-    /// kind of thing, as which it is declared.
+    /// What is to be let go of, the last made first: neither what has gone already to make way for
+    /// something, nor what has become what is declared in its place.
     fn still_owned(&self, work: &Work<'_>) -> Vec<Object> {
-        let state = self.ledger.state();
-        let goes = match self.touched && !self.ledger.is_dry() {
-            true => plan::released(work.source, work.declaration, state),
-            false => self.releasing.clone(),
-        };
-        let stays = |object: &Object| self.gone.contains(object) || self.promised.contains(object);
-        let goes = goes.into_iter().rev();
-        goes.filter(|it| state.get(it.as_str()).is_some() && !stays(it)).collect()
+        if self.releasing.is_empty() {
+            return Vec::new();
+        }
+        let rest = plan::released(work.source, work.declaration, self.ledger.state());
+        let stays = |it: &Object| self.gone.contains_key(it) || self.promised.contains(it);
+        rest.into_iter().rev().filter(|object| !stays(object)).collect()
     }
 
     /// A line for a resource that was not simply found unchanged.

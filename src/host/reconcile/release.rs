@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::turn::at;
 use super::Pass;
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
@@ -52,23 +53,15 @@ impl Pass<'_> {
             return Ok(());
         }
         self.touched = true;
-        if self.ledger.is_dry() {
-            for it in parted {
-                let outcome = match parting(&it.kind, it.standing) {
-                    Parting::Forget => Outcome::Forgotten,
-                    Parting::Remove(_) | Parting::PutBack => Outcome::Removed,
-                };
-                self.gone.insert(it.object.clone());
-                self.released_line(source, &it, outcome, String::new());
+        let dry = self.ledger.is_dry();
+        if !dry {
+            for it in &parted {
+                if parting(&it.kind, it.standing) != Parting::Forget {
+                    self.ledger.again(Kind::Began, &it.object)?;
+                }
             }
-            return Ok(());
+            self.ledger.flush()?;
         }
-        for it in &parted {
-            if parting(&it.kind, it.standing) != Parting::Forget {
-                self.ledger.again(Kind::Began, &it.object)?;
-            }
-        }
-        self.ledger.flush()?;
         let mut ends: Vec<(Parted, Gone)> = Vec::with_capacity(parted.len());
         for it in parted {
             let gone = match self.part(&it) {
@@ -79,6 +72,10 @@ impl Pass<'_> {
                 }
                 gone => gone,
             };
+            // What lies in a directory goes before it.
+            if let (true, Gone::As(outcome, _)) = (dry, &gone) {
+                self.gone.insert(it.object.clone(), *outcome);
+            }
             ends.push((it, gone));
         }
         self.settle(source, ends)
@@ -112,9 +109,29 @@ impl Pass<'_> {
             | (Found::Entry { kind: Entry::Symlink(_), .. }, Removable::Symlink) => {}
             _ => return Gone::As(Outcome::Left, "something else stands there now".into()),
         }
+        if self.ledger.is_dry() {
+            return self.foresee_removal(path, kind);
+        }
         match self.machine.stage(&Step::Remove { path, kind }, LIMIT) {
             Ok(staged) => Gone::Removing(staged),
             Err(trouble) if trouble.not_empty => Gone::As(Outcome::Left, trouble.cause),
+            Err(trouble) => Gone::Not(trouble),
+        }
+    }
+
+    /// In a dry run: a directory goes only once everything in it has gone and nothing comes.
+    fn foresee_removal(&mut self, path: &RootPath, kind: Removable) -> Gone {
+        let goes = |it: &RootPath| self.gone.get(&at(it)) == Some(&Outcome::Removed);
+        let beneath = format!("{path}/");
+        let comes = |it: &Object| it.name().starts_with(&beneath) && it.space() == "path";
+        let stays = match kind {
+            Removable::File | Removable::Symlink => Ok(false),
+            Removable::Directory if self.promised.iter().any(comes) => Ok(true),
+            Removable::Directory => self.machine.holds_more(path, &goes),
+        };
+        match stays {
+            Ok(false) => Gone::As(Outcome::Removed, String::new()),
+            Ok(true) => Gone::As(Outcome::Left, "it is not empty".into()),
             Err(trouble) => Gone::Not(trouble),
         }
     }
@@ -131,6 +148,9 @@ impl Pass<'_> {
             Ok(Answer::NotApplicable(why)) => return Gone::As(Outcome::Left, why.into()),
             Ok(_) => return Gone::As(Outcome::Forgotten, "the kernel has no such key now".into()),
             Err(trouble) => return Gone::Not(trouble),
+        }
+        if self.ledger.is_dry() {
+            return Gone::As(Outcome::Removed, format!("{value:?} put back"));
         }
         if let Err(trouble) = self.machine.take(&Step::Sysctl { key, value }, LIMIT) {
             return Gone::Not(trouble);
@@ -178,6 +198,7 @@ impl Pass<'_> {
                 }
             };
             self.ledger.released(source, &it.object, &it.id, outcome, &detail)?;
+            self.gone.insert(it.object.clone(), outcome);
             self.released_line(source, &it, outcome, detail);
         }
         self.ledger.flush()

@@ -1,13 +1,14 @@
 //! A resource's turn: is it whose, does it match, what would make it match?
 
-use super::group::{Group, Member};
+use super::group::{path_of, Group, Member};
 use super::{Pass, Work};
 use crate::declaration::{Declaration, Declared};
 use crate::diff;
 use crate::error::{Error, Stage};
 use crate::plan;
 use crate::report::{Line, Outcome};
-use crate::resource::{Object, Question, RootPath, Standing, Step, Trouble, Verdict};
+use crate::resource::{directory, Answer, Entry, Found, Make, Object, Place, Question, RootPath};
+use crate::resource::{Standing, Step, Trouble, Verdict};
 use crate::store::Source;
 
 /// A resource whose turn has come.
@@ -64,10 +65,11 @@ impl Pass<'_> {
         let declared = turn.declared();
         let object = declared.resource.object();
         self.done += 1;
-        // What is asked of a command or the kernel may hang on what is pending, and what is pending
-        // may make this very thing, as a parent of another.
+        // What is asked of a command or the kernel may hang on what is pending, as does what lies
+        // beyond a link; and what is pending may make this very thing, as a parent of another.
         let is_path = matches!(declared.resource.question(), Question::Path { .. });
-        if !is_path || self.promised.contains(&object) {
+        let hangs = self.link_above(&object).is_some() || self.promised.contains(&object);
+        if !is_path || hangs {
             self.flush(group)?;
         }
         match self.decide(turn, &object, group)? {
@@ -80,7 +82,7 @@ impl Pass<'_> {
             Decision::Act(verdict) => {
                 self.touched = true;
                 let diff = self.diff(turn.declared(), &verdict);
-                self.promised.extend(verdict.steps.iter().filter_map(places).map(at));
+                self.promise(&verdict);
                 let outcome = self.ledger.outcome(&object, turn, &verdict);
                 self.join(turn, object, verdict, outcome, diff, group)
             }
@@ -115,9 +117,13 @@ impl Pass<'_> {
     ) -> Result<Decision<'d>, Error> {
         let kind = turn.declared().resource.kind();
         let mut cleared = false;
+        self.clear_way(turn, object, group)?;
+        if let Some(decision) = self.hidden(turn, object) {
+            return Ok(decision);
+        }
         loop {
-            let known = self.ledger.known(object, kind);
-            let trouble = match self.look(turn.declared(), known.standing) {
+            let known = self.ledger.known(object, turn.declared());
+            let trouble = match self.look(turn.declared(), object, known.standing) {
                 Ok(verdict) => match self.missing_parent(&verdict) {
                     None if cleared || !self.buries(object, kind, &verdict) => {
                         return self.weigh(turn, object, verdict, known.note, group)
@@ -132,20 +138,79 @@ impl Pass<'_> {
                 continue;
             }
             if let Some(awaited) = trouble.awaits.as_ref().filter(|it| self.promised.contains(it)) {
-                let detail = format!("unknown until {awaited} is there");
-                return Ok(self.foresee_unknown(turn, object, detail));
+                return Ok(self.foresee_unknown(turn, object, until(awaited)));
             }
-            let blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
+            let mut blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
+            blockers.retain(|blocker| !self.gone.contains_key(blocker));
             if cleared || blockers.is_empty() {
                 return Ok(Decision::Fail(trouble));
             }
             cleared = true;
             self.touched = true;
+            let mark = self.lines.len();
             self.release(turn.source, blockers)?;
-            if self.ledger.is_dry() {
+            let removed = self.lines[mark..].iter().all(|line| line.outcome == Outcome::Removed);
+            if self.ledger.is_dry() && removed {
                 let detail = "once what stands there is removed".into();
                 return Ok(self.foresee_unknown(turn, object, detail));
             }
+        }
+    }
+
+    /// A link that is declared no longer leads nowhere that `object` could stay.
+    fn clear_way<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        object: &Object,
+        group: &mut Group<'d>,
+    ) -> Result<(), Error> {
+        if self.leading.is_empty() {
+            return Ok(());
+        }
+        let leads = |it: &Object| self.leading.contains(it) && !self.gone.contains_key(it);
+        let Some(link) = above(object).find(leads) else { return Ok(()) };
+        self.flush(group)?;
+        self.touched = true;
+        self.release(turn.source, vec![link])
+    }
+
+    /// In a dry run: what comes of a resource that a look could not yet find where it will be.
+    fn hidden<'d>(&mut self, turn: Turn<'d>, object: &Object) -> Option<Decision<'d>> {
+        if !self.ledger.is_dry() {
+            return None;
+        }
+        if let Some(link) = self.link_above(object) {
+            return Some(self.foresee_unknown(turn, object, until(&link)));
+        }
+        let way = above(object).find(|it| self.has_made_way(it))?;
+        let parent = above(object).next().filter(|parent| !self.promised.contains(parent));
+        match parent.and_then(|parent| path_of(&parent)) {
+            Some(parent) if turn.declared().resource.kind() != "directory" => {
+                Some(Decision::Fail(no_parent(object, &parent)))
+            }
+            _ => Some(self.foresee_unknown(turn, object, until(&way))),
+        }
+    }
+
+    fn has_made_way(&self, object: &Object) -> bool {
+        self.gone.get(object) == Some(&Outcome::Removed)
+    }
+
+    /// The pending link that leads to `object`.
+    fn link_above(&self, object: &Object) -> Option<Object> {
+        if self.relinked.is_empty() {
+            return None;
+        }
+        above(object).find(|it| self.relinked.contains(it))
+    }
+
+    /// What these steps make is as good as there for whatever needs only a directory above it.
+    fn promise(&mut self, verdict: &Verdict<'_>) {
+        for place in verdict.steps.iter().filter_map(placed) {
+            if matches!(place.make, Make::Symlink(_)) {
+                self.relinked.insert(at(place.path));
+            }
+            self.promised.insert(at(place.path));
         }
     }
 
@@ -153,9 +218,13 @@ impl Pass<'_> {
     pub(super) fn look<'d>(
         &mut self,
         declared: &'d Declared,
+        object: &Object,
         standing: Standing,
     ) -> Result<Verdict<'d>, Trouble> {
-        let answer = self.machine.ask(&declared.resource.question(), declared.timeout)?;
+        let mut answer = self.machine.ask(&declared.resource.question(), declared.timeout)?;
+        if self.ledger.is_dry() && self.promised.contains(object) {
+            made_along(&mut answer);
+        }
         declared.resource.judge(&answer, standing)
     }
 
@@ -165,8 +234,8 @@ impl Pass<'_> {
         declared: &'d Declared,
         object: &Object,
     ) -> Result<Verdict<'d>, Trouble> {
-        let known = self.ledger.known(object, declared.resource.kind());
-        self.look(declared, known.standing)
+        let known = self.ledger.known(object, declared);
+        self.look(declared, object, known.standing)
     }
 
     /// What an undisturbed look came to: nothing to do, something to note, or steps.
@@ -215,7 +284,7 @@ impl Pass<'_> {
     fn foresee(&mut self, turn: Turn<'_>, object: &Object, verdict: Verdict<'_>) {
         let diff = self.diff(turn.declared(), &verdict);
         let outcome = self.ledger.outcome(object, turn, &verdict);
-        self.promised.extend(verdict.steps.iter().filter_map(places).map(at));
+        self.promise(&verdict);
         self.promised.insert(object.clone());
         self.touched = true;
         self.line(turn, outcome, 0, verdict.detail, diff);
@@ -223,9 +292,19 @@ impl Pass<'_> {
 
     /// In a dry run: what would be done, where looking closer has to wait.
     fn foresee_unknown<'d>(&mut self, turn: Turn, object: &Object, detail: String) -> Decision<'d> {
+        let outcome = match self.gone.contains_key(object) {
+            true => Outcome::Created,
+            false => self.ledger.outcome(object, turn, &Verdict::default()),
+        };
+        if turn.declared().resource.kind() == "directory" {
+            // What is made with it, in place of what goes.
+            let made: Vec<Object> = above(object).collect();
+            let top = made.iter().rposition(|it| self.has_made_way(it));
+            self.promised.extend(made.into_iter().take(top.map_or(0, |top| top + 1)));
+        }
         self.promised.insert(object.clone());
         self.touched = true;
-        self.line(turn, Outcome::Created, 0, detail, None);
+        self.line(turn, outcome, 0, detail, None);
         Decision::Settled
     }
 
@@ -236,7 +315,8 @@ impl Pass<'_> {
 
     /// Old text against new, where a diff is wanted and there is one to show.
     fn diff(&mut self, declared: &Declared, verdict: &Verdict) -> Option<Box<str>> {
-        let new = declared.resource.text().filter(|_| self.options.diffs)?;
+        let secret = self.ledger.is_secret(&declared.resource.object());
+        let new = declared.resource.text().filter(|_| self.options.diffs && !secret)?;
         let path = verdict.steps.iter().find_map(|step| match step {
             Step::Place(place) => Some(place.path),
             _ => None,
@@ -249,12 +329,36 @@ impl Pass<'_> {
     }
 }
 
-/// The path that a step puts something at.
-pub(super) fn places<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
+/// What a step puts in place.
+fn placed<'s, 'a>(step: &'s Step<'a>) -> Option<&'s Place<'a>> {
     match step {
-        Step::Place(place) => Some(place.path),
+        Step::Place(place) => Some(place),
         _ => None,
     }
+}
+
+/// The path that a step puts something at.
+pub(super) fn places<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
+    placed(step).map(|place| place.path)
+}
+
+/// The directories above a path, as objects, the nearest first.
+fn above(object: &Object) -> impl Iterator<Item = Object> {
+    let ancestors = path_of(object).map(|path| path.ancestors()).unwrap_or_default();
+    ancestors.into_iter().rev().map(|path| at(&path))
+}
+
+/// A missing parent that was made along with an earlier resource, as it will be found.
+fn made_along(answer: &mut Answer) {
+    let Answer::Path(path) = answer else { return };
+    if matches!(path.found, Found::Nothing | Found::NoParent(_)) {
+        let (mode, uid, gid) = (directory::DEFAULT_MODE, path.euid, path.egid);
+        path.found = Found::Entry { kind: Entry::Directory, mode, uid, gid, linked: false };
+    }
+}
+
+fn until(awaited: &Object) -> String {
+    format!("unknown until {awaited} is there")
 }
 
 pub(super) fn at(path: &RootPath) -> Object {
@@ -274,7 +378,7 @@ fn no_parent(object: &Object, parent: &RootPath) -> Trouble {
 /// What is said of a resource that matches and yet has something to be recorded.
 pub(super) fn noted(outcome: Outcome) -> String {
     match outcome {
-        Outcome::Unchanged => "there before; adopted",
+        Outcome::Unchanged => "there before; recorded as declared now",
         Outcome::Claimed => "taken over",
         _ => "finished before an interruption could record it",
     }

@@ -32,6 +32,9 @@ use std::fmt;
 
 pub use path::RootPath;
 
+/// The `detail` of a thing that is not there at all.
+pub const ABSENT: &str = "absent";
+
 /// What is owned: a thing on the machine, whatever the id of the resource that declares it.
 ///
 /// Written `space:name`: `path:/etc/motd`, `sysctl:net.ipv4.ip_forward`, `action:make-ca`. Every

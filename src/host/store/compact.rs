@@ -274,6 +274,7 @@ fn object<'a>(kind: Kind, owned: &Owned<'a>) -> Record<'a> {
         source: Some(owned.source),
         made: Some(if created { Made::Created } else { Made::Adopted }),
         implied: owned.implied,
+        secret: owned.secret,
         at: When(owned.since),
         before: owned.before.map(Into::into),
         ..Record::new(kind)

@@ -112,7 +112,7 @@ pub(super) fn place(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<(
 
 /// Removes what an earlier process left unfinished.
 pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
+    match fs::symlink_metadata(path).and_then(|_| fs::remove_file(path)) {
         Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
         _ => Ok(()),
     }

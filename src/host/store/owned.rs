@@ -29,6 +29,8 @@ pub struct Owned<'a> {
     pub standing: Standing,
     /// It was made along with another and is declared by none.
     pub implied: bool,
+    /// What it holds may be secret.
+    pub secret: bool,
     /// Since when, in seconds since 1970.
     pub since: u64,
     /// Digest of the form that it was last read back in; `None` where there is only an intent.
@@ -71,6 +73,7 @@ const LIVE: u8 = 1;
 const IMPLIED: u8 = 2;
 const APPLIED: u8 = 4;
 const PENDING: u8 = 8;
+const SECRET: u8 = 16;
 /// An index entry that leads nowhere.
 const VACANT: u32 = u32::MAX;
 
@@ -156,6 +159,7 @@ impl Table {
             source: slot.source,
             standing: if slot.created { Standing::Created } else { Standing::Adopted },
             implied: has(IMPLIED),
+            secret: has(SECRET),
             since: slot.since,
             form: has(APPLIED).then_some(slot.form),
             pending: has(PENDING).then_some(slot.pending),
@@ -296,9 +300,11 @@ impl Slot {
     }
 
     /// An intent stands over it.
-    pub fn intend(&mut self, form: [u8; 8]) {
+    pub fn intend(&mut self, form: [u8; 8], secret: bool) {
         self.pending = form;
         self.set(PENDING, true);
+        // What it held stays secret until it is seen to hold something else.
+        self.flags |= if secret { SECRET } else { 0 };
     }
 
     /// No intent stands over it any more.
@@ -307,8 +313,9 @@ impl Slot {
     }
 
     /// It was read back in this form.
-    pub fn apply(&mut self, form: [u8; 8]) {
+    pub fn apply(&mut self, form: [u8; 8], secret: bool) {
         self.form = form;
+        self.set(SECRET, secret);
         self.set(APPLIED, true);
         self.set(PENDING, false);
     }

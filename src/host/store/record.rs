@@ -262,6 +262,9 @@ pub struct Record<'a> {
     /// The object was made along with another (a missing parent) and is declared by none.
     #[serde(default, skip_serializing_if = "is_false")]
     pub implied: bool,
+    /// What the object holds is secret, or was until it is seen to have been replaced.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub secret: bool,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -333,6 +336,7 @@ impl Record<'_> {
             id: None,
             made: None,
             implied: false,
+            secret: false,
             outcome: None,
             form: None,
             declared_by: None,

@@ -126,9 +126,15 @@ impl Secrets {
         Ok(value)
     }
 
-    /// There is no value but the key, as far as can be seen.
-    pub fn is_empty(&self) -> bool {
-        fs::read_dir(&self.dir).is_ok_and(|entries| entries.take(2).count() < 2)
+    /// Whether no value is kept.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        let doing = || format!("read {}", self.dir.display());
+        let failed = |err| Error::failed(Stage::Read, doing(), err);
+        let mut entries = fs::read_dir(&self.dir).map_err(failed)?;
+        Ok(entries.all(|entry| entry.is_ok_and(|entry| *entry.file_name() == *KEY)))
     }
 
     /// Removes every value but those that are still named.

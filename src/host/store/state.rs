@@ -1,6 +1,6 @@
 //! The fold: what all records of a journal, in their order, add up to. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::journal::Place;
 use super::known::{Accepted, Desk, Failing, LastPass, Note, Paused, Whole, Words};
@@ -106,6 +106,17 @@ impl State {
         let slot = self.table.view(at).1;
         let text = (slot.source == source).then(|| self.held_text(at)).flatten()?;
         self.texts.get(text as usize)
+    }
+
+    /// The words of everything that is in force: of what is accepted, of what was applied whole, and
+    /// of every form that an object is held to.
+    pub fn in_force(&self) -> Vec<Words> {
+        let accepted = Source::ALL.into_iter().filter_map(|source| self.accepted(source));
+        let whole = self.desks.iter().filter_map(|desk| desk.whole?.text);
+        let held = self.table.positions().filter_map(|at| self.held_text(at));
+        let texts: BTreeSet<u32> =
+            accepted.map(|it| it.position).chain(whole).chain(held).collect();
+        texts.into_iter().map(|at| self.texts[at as usize]).collect()
     }
 
     /// Resources that failed and have not succeeded since, with the source and id of each.
@@ -247,7 +258,7 @@ impl State {
         }
         self.desks[said.source as usize].settled = false;
         let at = self.table.describe(&said)?;
-        self.table.slot(at).intend(form(record));
+        self.table.slot(at).intend(form(record), record.secret);
         if let Some(before) = &record.before {
             self.table.keep_before(at, before);
         }
@@ -259,7 +270,7 @@ impl State {
         let declared = self.declared_by(record, body)?;
         let at = self.table.describe(&said)?;
         let slot = self.table.slot(at);
-        slot.apply(form(record));
+        slot.apply(form(record), record.secret);
         slot.applied = record.seq;
         slot.declared = declared;
         match (record.last, record.outcome) {
@@ -365,7 +376,8 @@ impl State {
             (desk.whole, desk.settled) = (Some(whole), true);
         }
         if record.outcome == Some(Outcome::Converged) {
-            self.failing.clear();
+            let covered = |source| record.sources.iter().any(|it| it.source == source);
+            self.failing.retain(|(source, _), _| !covered(*source));
         }
         let trigger = record.trigger.as_deref().unwrap_or("").into();
         let (at, outcome) = (record.at.0, record.outcome);
