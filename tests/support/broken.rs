@@ -124,8 +124,8 @@ impl Course {
         }
     }
 
-    /// Sends a signal at each of those calls in turn: the run ends before it began, or finishes what
-    /// it has in hand and says that it was asked to, or was done anyway.
+    /// Sends a signal at each of those calls in turn: the run ends before it began, or finishes
+    /// what it has in hand and says that it was asked to, or was done anyway.
     pub fn interrupt_at_every_call(&self, signal: &str, number: i32) {
         let mut interrupted = 0;
         for call in self.breaks() {
