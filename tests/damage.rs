@@ -99,7 +99,7 @@ fn any_bit_that_flipped_in_the_middle_is_found_and_its_line_named() {
             let mut damaged = journal.clone();
             damaged[at] ^= 1 << bit;
             fs::write(site.journal(), &damaged).unwrap();
-            let output = site.host("owned --json");
+            let output = site.host("owned");
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(6), "bit {bit} of {at}: {}", told(&output));
             let line = format!("journal.jsonl line {}:", nth + 1);
