@@ -124,6 +124,37 @@ impl Course {
         }
     }
 
+    /// Sends a signal at each of those calls in turn: the run ends before it began, or finishes
+    /// what it has in hand and says that it was asked to, or was done anyway.
+    pub fn interrupt_at_every_call(&self, signal: &str, number: i32) {
+        let mut interrupted = 0;
+        for call in self.breaks() {
+            let site = self.site.copy();
+            let inject = call.inject(&format!("signal={signal}"));
+            let output = traced(&site, self.scenario.run, &inject);
+            let at = format!("{signal} at {call:?}: {}", told(&output));
+            match (output.status.code(), output.status.signal()) {
+                (Some(0), _) => assert_eq!(Ending::of(&site), self.after, "{at}"),
+                (Some(1), _) => {
+                    let said = String::from_utf8_lossy(&output.stderr);
+                    assert!(said.contains("a signal asked for it"), "{at}");
+                    interrupted += 1;
+                }
+                (_, ended) => assert_eq!(ended, Some(number), "{at}"),
+            }
+            if output.status.signal().is_none() {
+                // What was in hand was finished and recorded.
+                let pending = site.owned().into_values().find(|it| it["pending"] == true);
+                assert_eq!(pending, None, "{at}");
+                let stray = site.tree().into_keys().find(|name| name.contains(".mesh-host~"));
+                assert_eq!(stray, None, "{at}");
+            }
+            self.must_be_honest(&site, &at);
+            self.must_go_on(site, &at);
+        }
+        assert!(interrupted > 3, "no run was interrupted in its middle");
+    }
+
     /// Whatever happened: the journal can be read, claims no more than there is, and everything
     /// that was changed stands under an intent.
     pub fn must_be_honest(&self, site: &Site, at: &str) {

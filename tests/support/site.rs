@@ -43,6 +43,7 @@ impl Site {
         copy
     }
 
+    /// Where root and state lie.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -158,7 +159,7 @@ fn walk(at: &Path, name: &str, tree: &mut Tree) {
         let path = entry.path();
         let name = format!("{name}/{}", entry.file_name().to_string_lossy());
         let found = fs::symlink_metadata(&path).unwrap();
-        let access = format!("{:04o} {}:{}", mode(&found), found.uid(), found.gid());
+        let access = access(&found);
         let words = if found.is_dir() {
             walk(&path, &name, tree);
             format!("directory {access}")
@@ -173,6 +174,13 @@ fn walk(at: &Path, name: &str, tree: &mut Tree) {
     }
 }
 
-fn mode(found: &fs::Metadata) -> u32 {
-    found.permissions().mode() & 0o7777
+/// The mode, and the owner where that is not who runs this.
+fn access(found: &fs::Metadata) -> String {
+    let mode = found.permissions().mode() & 0o7777;
+    // SAFETY: neither call can fail or takes memory.
+    let own = unsafe { (libc::geteuid(), libc::getegid()) };
+    match (found.uid(), found.gid()) {
+        ids if ids == own => format!("{mode:04o}"),
+        (uid, gid) => format!("{mode:04o} {uid}:{gid}"),
+    }
 }

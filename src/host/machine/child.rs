@@ -245,6 +245,11 @@ struct Watch {
 impl Watch {
     fn finish(mut self, limit: Duration) -> Result<Ended, Unrun> {
         let overran = loop {
+            if let Phase::Draining { overran } = self.phase {
+                if self.until.passed() || self.pipes.iter().all(Option::is_none) {
+                    break overran;
+                }
+            }
             let ended = match self.wait_a_turn() {
                 Ok(ended) => ended,
                 Err(error) => {
@@ -253,11 +258,7 @@ impl Watch {
                 }
             };
             match self.phase {
-                Phase::Draining { overran } => {
-                    if self.until.passed() || self.pipes.iter().all(Option::is_none) {
-                        break overran;
-                    }
-                }
+                Phase::Draining { .. } => {}
                 _ if ended => self.enter(Phase::Draining { overran: self.phase != Phase::Running }),
                 _ if !self.until.passed() => {}
                 Phase::Running => self.enter(Phase::Asked),

@@ -48,7 +48,7 @@ fn make_directory(dir: &Path, mode: u32) -> io::Result<()> {
     let above = above.unwrap_or(Path::new("."));
     match fs::metadata(above) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => make_directory(above, 0o755)?,
-        other => drop(other?),
+        there => there.map(|_| ())?,
     }
     match DirBuilder::new().mode(mode).create(dir) {
         Err(err) if err.kind() == io::ErrorKind::AlreadyExists => {}

@@ -26,6 +26,17 @@ fn a_child_says_how_it_ended_and_what_it_last_said() {
 }
 
 #[test]
+fn a_child_that_has_ended_and_let_go_of_its_pipes_is_not_waited_for() {
+    let took = |_| {
+        let started = Instant::now();
+        shell("true", LIMIT);
+        started.elapsed()
+    };
+    let fastest = (0..5).map(took).min().unwrap();
+    assert!(fastest < Duration::from_millis(250), "{fastest:?}");
+}
+
+#[test]
 fn a_childs_surroundings_are_the_hosts_and_not_ours() {
     let ended = shell("env; pwd; umask; cat", LIMIT);
     let mut lines: Vec<&str> = std::str::from_utf8(ended.out.bytes()).unwrap().lines().collect();
