@@ -40,7 +40,8 @@ impl Server {
     fn file(&self, serves: &str, holds: &str) -> String {
         let (address, sha256) = (&self.address, hex(&sha256(holds.as_bytes())));
         format!(
-            r#"{{"id":"f","type":"file","path":"/s/f","source":{{"url":"{address}/{serves}","sha256":"{sha256}"}}}}"#
+            r#"{{"id":"f","type":"file","path":"/s/f",
+            "source":{{"url":"{address}/{serves}","sha256":"{sha256}"}}}}"#
         )
     }
 }
