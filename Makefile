@@ -4,7 +4,9 @@ TARGET  := $(or $(CARGO_TARGET_DIR),target)
 HOST    := $(shell rustc -vV | sed -n 's/^host: //p')
 MUSL    := $(firstword $(subst -, ,$(HOST)))-unknown-linux-musl
 BIN     ?= $(TARGET)/release/nox-mesh-host
+# The largest static binary in bytes: 2.5 MiB, and a glibc linked in brings 1.5 more.
 MAXSIZE := 2621440
+MAXSIZE_GLIBC := 4194304
 
 DESTDIR ?=
 PREFIX  ?= /usr/local
@@ -64,9 +66,10 @@ fuzz:           ## a minute of each fuzz target (FUZZ_S=seconds)
 	-max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=1024 || exit 1; done
 
 static:         ## the release binary with no library to find, and the proof that it is so
-	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]; then triple=$(MUSL); \
+	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]; then \
+	triple=$(MUSL) most=$(MAXSIZE); \
 	command -v musl-gcc >/dev/null || export CC_$(subst -,_,$(MUSL))=cc; \
-	else triple=$(HOST); export RUSTFLAGS='-C target-feature=+crt-static'; \
+	else triple=$(HOST) most=$(MAXSIZE_GLIBC); export RUSTFLAGS='-C target-feature=+crt-static'; \
 	echo 'no musl target (rustup target add $(MUSL)): linking glibc statically,'; \
 	echo 'which still looks names up through the shared libraries of the machine'; fi; \
 	cargo build --release --locked --target $$triple && \
@@ -74,7 +77,7 @@ static:         ## the release binary with no library to find, and the proof tha
 	echo "$$bin $$size bytes" && \
 	if ! ldd $$bin 2>&1 | grep -qiE 'statically linked|not a (valid )?dynamic'; then \
 	echo 'it is not static:'; ldd $$bin; exit 1; fi && \
-	if [ $$size -gt $(MAXSIZE) ]; then echo 'it is larger than $(MAXSIZE) bytes'; exit 1; fi
+	if [ $$size -gt $$most ]; then echo "it is larger than $$most bytes"; exit 1; fi
 
 install:        ## binary, unit, preset and man page below $(DESTDIR)$(PREFIX) (BIN=file to choose)
 	@test -x $(BIN) || $(MAKE) build

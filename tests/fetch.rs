@@ -218,6 +218,17 @@ fn a_server_that_is_not_there_is_told() {
 }
 
 #[test]
+fn a_server_that_does_not_speak_tls_is_told() {
+    // R-4
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        say(&mut listener.accept().unwrap().0, "HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    Scratch::new().refuse(&url, LIMIT, "fetch \"https://127.0.0.1:");
+}
+
+#[test]
 fn a_hostile_answer_stands_escaped_in_the_message() {
     let url = serve(|_, mut stream| {
         say(&mut stream, "HTTP/1.1 999 \x1b[2J\r\n\x1b]0;x\x07: y\r\n\r\n");

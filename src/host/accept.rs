@@ -144,21 +144,12 @@ pub fn paused(state: &State, now: When) -> Option<&Paused> {
     state.paused().filter(|paused| paused.until.is_none_or(|until| now.0 < until))
 }
 
-/// After a pass: rewrites the journal where that is due. Where anything was written since the store
-/// knew `before` records, drops the secrets that nothing in force names any more.
+/// After a pass: rewrites the journal where that is due, and drops the secrets that nothing in force
+/// names any more.
 ///
 /// # Errors
 /// The store could not be rewritten; it is as it was, and nothing is lost.
-pub fn tidy(
-    store: &mut Store,
-    secrets: &Secrets,
-    own: &Own,
-    before: u64,
-    now: When,
-) -> Result<(), Error> {
-    if store.state().seq() == before {
-        return Ok(());
-    }
+pub fn tidy(store: &mut Store, secrets: &Secrets, own: &Own, now: When) -> Result<(), Error> {
     let mut extract = |text: &Stored, objects: &[&str]| {
         // What this host would no longer accept, it is not held to either.
         let read = stored(text.clone(), Some(secrets), own);

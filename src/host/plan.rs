@@ -52,8 +52,7 @@ pub fn fates(
         }
     };
     // Nothing owned and nothing ever taken away is the common case, and costs nothing.
-    let others = state.owned().any(|owned| owned.source != source);
-    if !others && !state.has_ceded(source) {
+    if !state.is_shared(source) && !state.has_ceded(source) {
         return HashMap::new();
     }
     let fates = declaration.resources.iter().map(fate).enumerate();
@@ -63,6 +62,9 @@ pub fn fates(
 /// What `source` owns and `declaration` does not name as what it is, in the order of making. A
 /// directory that was made along with something stays while anything that stays lies beneath it.
 pub fn released(source: Source, declaration: &Declaration, state: &State) -> Vec<Object> {
+    if state.is_settled(source) && state.whole(source) == Some(&declaration.sha256) {
+        return Vec::new();
+    }
     let mut stays = vec![false; state.positions()];
     for declared in &declaration.resources {
         if let Some(owned) = state.get(declared.resource.object().as_str()) {

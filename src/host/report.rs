@@ -6,7 +6,7 @@
 use serde::ser::{SerializeSeq, Serializer};
 use serde::Serialize;
 
-use crate::declaration::Declaration;
+use crate::declaration::{Declaration, Declared, Fault};
 use crate::error::{Error, Stage};
 pub use crate::store::Outcome;
 use crate::store::Source;
@@ -74,6 +74,17 @@ impl Trigger {
 }
 
 impl Failure {
+    /// What is wrong with the declaration `what`.
+    pub fn of_fault(what: &str, fault: &Fault) -> Failure {
+        let mut doing = format!("read {what}");
+        for part in [&fault.place, &fault.field].into_iter().filter(|part| !part.is_empty()) {
+            doing = format!("{doing}: {part}");
+        }
+        let mend = if fault.mend.is_empty() { "" } else { "; " };
+        let cause = format!("{}{mend}{}", fault.wrong, fault.mend);
+        Failure { stage: Stage::Read, resource: None, doing, cause }
+    }
+
     /// The failure as an error of the whole run.
     pub fn of(error: Error) -> Failure {
         match error {
@@ -131,6 +142,22 @@ impl Report<'_> {
     /// How many resources ended so.
     pub fn count(&self, wanted: &[Outcome]) -> usize {
         self.lines.iter().filter(|line| wanted.contains(&line.outcome)).count()
+    }
+
+    /// Every declared resource in its order, each with its line where it has one, then a line for
+    /// what was let go of; one declaration after the other.
+    pub fn turns(&self) -> impl Iterator<Item = (Source, Option<&Declared>, Option<&Line>)> {
+        self.declarations.iter().flat_map(|&(source, declaration)| {
+            let mine = move |line: &&Line| line.source == source;
+            let mut lines = self.lines.iter().filter(mine).peekable();
+            let resources = declaration.resources.iter().enumerate();
+            let declared = resources.map(move |(position, declared)| {
+                let line = lines.next_if(|line| line.position == Some(position));
+                (source, Some(declared), line)
+            });
+            let parted = self.lines.iter().filter(mine).filter(|line| line.position.is_none());
+            declared.chain(parted.map(move |line| (source, None, Some(line))))
+        })
     }
 
     /// How many resources are declared in all.
@@ -201,24 +228,17 @@ impl Serialize for Lines<'_> {
             took_ms: u64,
         }
         let mut seq = serializer.serialize_seq(None)?;
-        for &(source, declaration) in &self.0.declarations {
-            let mine = |line: &&Line| line.source == source;
-            let mut lines = self.0.lines.iter().filter(mine).peekable();
-            for (position, declared) in declaration.resources.iter().enumerate() {
-                if let Some(line) = lines.next_if(|line| line.position == Some(position)) {
-                    seq.serialize_element(line)?;
-                    continue;
-                }
-                seq.serialize_element(&Unchanged {
+        for turn in self.0.turns() {
+            match turn {
+                (_, _, Some(line)) => seq.serialize_element(line)?,
+                (source, Some(declared), None) => seq.serialize_element(&Unchanged {
                     id: &declared.id,
                     source,
                     kind: declared.resource.kind(),
                     outcome: Outcome::Unchanged,
                     took_ms: 0,
-                })?;
-            }
-            for line in lines {
-                seq.serialize_element(line)?;
+                })?,
+                (_, None, None) => {}
             }
         }
         seq.end()

@@ -4,7 +4,13 @@
 //! `CI=true` the lack of something that `.ci/run` installs is a failure, not a skip.
 #![allow(dead_code)] // each test binary uses a part of it
 
+pub mod broken;
+pub mod golden;
 pub mod root;
+pub mod said;
+pub mod site;
+pub mod snapshot;
+pub mod strace;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -47,6 +53,12 @@ pub fn has(program: &str, test: &str) -> bool {
 /// The directory that cargo builds into.
 pub fn target() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp has a parent")
+}
+
+/// The user that the tests run as.
+pub fn euid() -> u32 {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
 }
 
 /// A directory of one test's own, removed when it goes out of scope.

@@ -5,30 +5,34 @@ use std::io::stdout;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Serialize;
+
+use super::hold;
 use super::show::{self, Paint};
 use super::table::{help, Command};
 use super::watch::Terminal;
-use super::{print, Invocation};
+use super::{page, print, print_json, Invocation};
 use crate::accept;
-use crate::declaration::{self, Declaration, Own};
+use crate::declaration::fault::quoted;
+use crate::declaration::{self, Declaration, Fault, Own};
 use crate::error::{Error, Stage};
 use crate::machine::{self, Machine};
-use crate::plan::{self, Claims};
-use crate::reconcile::{paused_report, reconcile, Ledger, Options, Work};
-use crate::report::{Outcome, Report, Trigger};
+use crate::plan::Claims;
+use crate::reconcile::{paused_report, reconcile, refused_report, Ledger, Options, Work};
+use crate::report::{Outcome, Report, Trigger, PLAN, REPORT};
 use crate::resource::RootPath;
-use crate::store::{self, Kind, Reading, Record, Secrets, Source, State, Store, When};
+use crate::store::{self, Reading, Secrets, Source, Store, When};
 
 /// How long a pass waits for another one to let go of the lock.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The exit code of `plan --exit-code` where there is something to change.
 const CHANGES: u8 = 10;
 
 /// Where things are, for one run.
-struct Place {
+pub(super) struct Place {
     root: PathBuf,
-    state: PathBuf,
+    pub state: PathBuf,
     own: Own,
 }
 
@@ -36,7 +40,7 @@ struct Place {
 pub(super) fn run(it: &Invocation) -> Result<u8, Error> {
     let command = match it.command {
         Some(command) if !it.help => command,
-        named => return print(&help(named)).map(|()| 0),
+        named => return page(it, "help/1", &help(named)),
     };
     match command {
         Command::Apply => apply(it),
@@ -46,26 +50,33 @@ pub(super) fn run(it: &Invocation) -> Result<u8, Error> {
         Command::Status => super::look::status(it, &Place::of(it)?.state),
         Command::Owned => super::look::owned(it, &Place::of(it)?.state),
         Command::Journal => super::look::journal(it, &Place::of(it)?.state),
-        Command::Pause => pause(it),
-        Command::Resume => resume(it),
-        Command::Rescue => rescue(it),
-        Command::Schema => print(&declaration::schema()).map(|()| 0),
-        Command::Unit => print(include_str!("../../../unit/nox-mesh-host.service")).map(|()| 0),
+        Command::Pause => hold::pause(it),
+        Command::Resume => hold::resume(it),
+        Command::Rescue => hold::rescue(it),
+        Command::Schema => schema(it),
+        Command::Unit => page(it, "unit/1", include_str!("../../../unit/nox-mesh-host.service")),
         Command::Version => version(it),
         Command::Help => match it.operands.first() {
-            None => print(&help(None)).map(|()| 0),
+            None => page(it, "help/1", &help(None)),
             Some(name) => {
                 let name = name.to_string_lossy();
                 let command = Command::named(&name).ok_or_else(|| super::unknown(&name))?;
-                print(&help(Some(command))).map(|()| 0)
+                page(it, "help/1", &help(Some(command)))
             }
         },
     }
 }
 
 impl Place {
-    fn of(it: &Invocation) -> Result<Place, Error> {
+    pub fn of(it: &Invocation) -> Result<Place, Error> {
         let root = it.root.clone().unwrap_or_else(|| "/".into());
+        // Nothing, the host's own state least of all, is made where there is no root.
+        let doing = || format!("open the root {}", quoted(&root.to_string_lossy()));
+        let found =
+            std::fs::metadata(&root).map_err(|error| Error::failed(Stage::Read, doing(), error))?;
+        if !found.is_dir() {
+            return Err(Error::failed(Stage::Read, doing(), "it is not a directory"));
+        }
         let state = it.state.clone().unwrap_or_else(|| root.join("var/lib/mesh-host"));
         let config = it.config.clone().unwrap_or_else(|| root.join("etc/mesh-host/config.json"));
         super::config::read(&config, it.config.is_some())?;
@@ -83,7 +94,7 @@ impl Place {
             .map_err(|trouble| Error::failed(Stage::Observe, trouble.doing, trouble.cause))
     }
 
-    fn store(&self) -> Result<Store, Error> {
+    pub fn store(&self) -> Result<Store, Error> {
         let mut store = Store::open(&self.state, PATIENCE, machine::now())?;
         for notice in store.take_notices() {
             show::note(&notice);
@@ -127,6 +138,10 @@ fn declared(it: &Invocation, place: &Place) -> Result<(Source, Declaration, Stri
     };
     let refused = |faults| Error::Refused { what: what.clone(), faults };
     let (source, parsed) = match it.bundle {
+        true if operand == "-" => {
+            let why = "a bundle is a file, so that it can be seen whose it is, not standard input";
+            return Err(Error::Usage(why.into()));
+        }
         true => {
             let bundle = machine::open_bundle(Path::new(operand))?;
             (Source::Bundle, declaration::parse_trusted(bundle, &place.own))
@@ -154,9 +169,10 @@ fn apply(it: &Invocation) -> Result<u8, Error> {
     if !fresh && known != Some(declaration.sha256) {
         accept::guard(&mut machine, &declaration, &what)?;
     }
-    announce(it, source, &declaration, store.state());
     let mut secrets = place.secrets()?;
     accept::accept(&mut store, &mut secrets, source, &declaration, machine::now())?;
+    // The process ends with the pass, and all at once is quicker than piece by piece.
+    let declaration = std::mem::ManuallyDrop::new(declaration);
     pass(
         it,
         &place,
@@ -205,10 +221,13 @@ fn pass(
     works: &[Work],
 ) -> Result<u8, Error> {
     if let Some(paused) = accept::paused(store.state(), machine::now()) {
+        if !it.quiet {
+            let until = paused.until.map_or("resume".into(), |until| When(until).to_string());
+            show::note(&format!("paused until {until}: {}", paused.reason));
+        }
         return said(it, &paused_report(works, Trigger::Command, &paused.reason));
     }
     let mut watch = Terminal::new(it);
-    let before = store.state().seq();
     let options = Options {
         trigger: Trigger::Command,
         diffs: it.json || it.verbose,
@@ -218,8 +237,9 @@ fn pass(
     };
     let report = reconcile(machine, Ledger::live(store, secrets), works, options)?;
     drop(watch);
+    // After a pass that wrote nothing too: the one before may have been cut short just before this.
     // What could not be tidied now is tidied after another pass.
-    if let Err(error) = accept::tidy(store, secrets, &place.own, before, machine::now()) {
+    if let Err(error) = accept::tidy(store, secrets, &place.own, machine::now()) {
         show::note(&error.to_string());
     }
     said(it, &report)
@@ -261,14 +281,60 @@ fn check(it: &Invocation) -> Result<u8, Error> {
     let count = declaration.resources.len();
     if it.json {
         let sha256 = crate::digest::hex(&declaration.sha256);
-        let shape = serde_json::json!({"schema": "check/1", "resources": count, "sha256": sha256});
-        return print(&format!("{shape}\n")).map(|()| 0);
+        let (resources, sha256) = (Some(count), Some(sha256));
+        return print_json(&Checked { schema: CHECK, resources, sha256, faults: &[] }).map(|()| 0);
     }
     if !it.quiet {
-        let plural = if count == 1 { "resource" } else { "resources" };
-        print(&format!("{what}: {count} {plural}, no fault\n"))?;
+        let said = format!("{what}: {}, no fault", show::counted(count, "resource"));
+        print(&format!("{}\n", show::plain(&said)))?;
     }
     Ok(0)
+}
+
+const CHECK: &str = "check/1";
+
+/// What `check` has to say to a program.
+#[derive(Serialize)]
+struct Checked<'f> {
+    schema: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    faults: &'f [Fault],
+}
+
+/// Says to a program how a command ended that could not do what it was to: in the shape that the
+/// command would have answered in where it has words for that, else as an error.
+pub(super) fn answer(command: Option<Command>, error: &Error) -> Result<(), Error> {
+    #[derive(Serialize)]
+    struct Shape {
+        schema: &'static str,
+        exit: u8,
+        error: String,
+    }
+    match (command, error) {
+        (Some(Command::Check), Error::Refused { faults, .. }) => {
+            print_json(&Checked { schema: CHECK, resources: None, sha256: None, faults })
+        }
+        (Some(command), Error::Refused { what, faults }) => {
+            let schema = if command == Command::Plan { PLAN } else { REPORT };
+            print_json(&refused_report(schema, what, faults))
+        }
+        _ => {
+            let (exit, error) = (error.exit_code(), error.to_string());
+            print_json(&Shape { schema: "error/1", exit, error })
+        }
+    }
+}
+
+/// An editor reads the same document with and without `--json`, which names it as all others.
+fn schema(it: &Invocation) -> Result<u8, Error> {
+    let mut schema = declaration::schema();
+    if it.json {
+        schema.insert_str(1, "\n  \"schema\": \"schema/1\",");
+    }
+    print(&schema).map(|()| 0)
 }
 
 fn claims(it: &Invocation) -> Claims {
@@ -278,28 +344,13 @@ fn claims(it: &Invocation) -> Claims {
     }
 }
 
-/// Names what will go before anything is touched.
-fn announce(it: &Invocation, source: Source, declaration: &Declaration, state: &State) {
-    if it.quiet {
-        return;
-    }
-    for object in plan::released(source, declaration, state) {
-        if let Some(owned) = state.get(object.as_str()) {
-            let parting = crate::resource::parting::parting(owned.of_type, owned.standing);
-            if parting != crate::resource::parting::Parting::Forget {
-                show::note(&format!("will remove {} {}", owned.of_type, object.name()));
-            }
-        }
-    }
-}
-
 /// Shows a report; the exit code that it stands for.
 fn said(it: &Invocation, report: &Report) -> Result<u8, Error> {
     for failure in &report.errors {
         show::failure(failure);
     }
     if it.json {
-        super::print_json(report)?;
+        print_json(report)?;
     } else if !it.quiet {
         let paint = Paint { colored: it.colored(&stdout()) };
         print(&show::report(report, paint, it.verbose))?;
@@ -307,48 +358,16 @@ fn said(it: &Invocation, report: &Report) -> Result<u8, Error> {
     Ok(if report.outcome == Outcome::Failed { 1 } else { 0 })
 }
 
-fn pause(it: &Invocation) -> Result<u8, Error> {
-    let Some(reason) = it.reason.as_deref().filter(|reason| !reason.trim().is_empty()) else {
-        return Err(Error::Usage("pause wants --reason, for whoever looks next".into()));
-    };
-    let place = Place::of(it)?;
-    let mut store = place.store()?;
-    let until = it.pause_for.map(|span| When(machine::now().0 + span.as_secs()));
-    let record = Record { reason: Some(reason.into()), until, ..Record::new(Kind::Paused) };
-    store.append(record, machine::now())?;
-    store.flush()?;
-    let until = until.map_or("until resume".into(), |until| format!("until {}", until));
-    super::done(it, "pause/1", &format!("paused {until}: {reason}"))
-}
-
-fn resume(it: &Invocation) -> Result<u8, Error> {
-    let place = Place::of(it)?;
-    let mut store = place.store()?;
-    if store.state().paused().is_none() {
-        return super::done(it, "resume/1", "was not paused");
-    }
-    store.append(Record::new(Kind::Resumed), machine::now())?;
-    store.flush()?;
-    super::done(it, "resume/1", "resumed; the next pass applies what was accepted")
-}
-
-fn rescue(it: &Invocation) -> Result<u8, Error> {
-    if !it.discard_state {
-        return Err(Error::Usage("rescue wants --discard-state, so that it is meant".into()));
-    }
-    let place = Place::of(it)?;
-    let discarded = store::discard(&place.state, PATIENCE, machine::now())?;
-    super::done(it, "rescue/1", &format!("set aside as {}", discarded.aside.display()))
-}
-
 fn version(it: &Invocation) -> Result<u8, Error> {
+    #[derive(Serialize)]
+    struct Shape {
+        schema: &'static str,
+        version: &'static str,
+    }
     let version = env!("CARGO_PKG_VERSION");
     match it.json {
-        true => {
-            let shape = serde_json::json!({"schema": "version/1", "version": version});
-            print(&format!("{shape}\n"))?;
-        }
-        false => print(&format!("nox-mesh-host {version}\n"))?,
+        true => print_json(&Shape { schema: "version/1", version }),
+        false => print(&format!("nox-mesh-host {version}\n")),
     }
-    Ok(0)
+    .map(|()| 0)
 }

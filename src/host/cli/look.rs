@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::show::{counted, plain};
 use super::{print, print_json, Invocation};
 use crate::accept;
+use crate::digest::hex;
 use crate::error::Error;
 use crate::machine;
 use crate::resource::Standing;
-use crate::store::{self, Entry, Reading, Source, State, Tail};
+use crate::store::{self, Entry, Kind, Made, Reading, Record, Source, State, Tail};
 use crate::when::When;
 
 /// How many records `journal` shows where nobody says.
@@ -63,8 +65,9 @@ pub(super) fn owned(it: &Invocation, state: &Path) -> Result<u8, Error> {
             (_, true) => " (not yet seen to be done)",
             _ => "",
         };
-        let (kind, id, source) = (owned.of_type, owned.id, owned.source);
-        out += &format!("{made} {since} {source:<6} {kind} {name}  [{id}]{more}\n");
+        let (kind, name, id) = (owned.of_type, plain(name), plain(owned.id));
+        let source = owned.source.as_str();
+        out += &format!("{made} {since} {source:<6} {kind:<9} {name}  [{id}]{more}\n");
     }
     if out.is_empty() && !it.quiet {
         super::show::note("this host owns nothing");
@@ -90,10 +93,10 @@ pub(super) fn journal(it: &Invocation, state: &Path) -> Result<u8, Error> {
     for line in lines {
         print(&format!("{line}\n"))?;
     }
-    while it.follow {
-        if super::reader_left() {
-            return Ok(0);
-        }
+    if !it.follow {
+        return Ok(0);
+    }
+    while !super::reader_left() {
         machine::pause(EVERY);
         tail.read(&mut |entry| print(&format!("{}\n", shown(it, entry))))?;
     }
@@ -101,22 +104,30 @@ pub(super) fn journal(it: &Invocation, state: &Path) -> Result<u8, Error> {
 }
 
 fn verify(it: &Invocation, state: &Path) -> Result<u8, Error> {
+    #[derive(Serialize)]
+    struct Shape {
+        schema: &'static str,
+        lines: u64,
+        last_seq: u64,
+        torn_bytes: Option<u64>,
+    }
     let summary = store::verify(state)?;
     let torn = summary.torn.as_ref();
     if it.json {
-        let shape = serde_json::json!({
-            "schema": "verify/1",
-            "lines": summary.lines,
-            "last_seq": summary.last_seq,
-            "torn_bytes": torn.map(|torn| torn.bytes),
-        });
-        return print(&format!("{shape}\n")).map(|()| 0);
+        return print_json(&Shape {
+            schema: "verify/1",
+            lines: summary.lines,
+            last_seq: summary.last_seq,
+            torn_bytes: torn.map(|torn| torn.bytes),
+        })
+        .map(|()| 0);
     }
     let torn = torn.map_or(String::new(), |torn| {
         format!(", and {} bytes of a last line that was not written whole", torn.bytes)
     });
     let (lines, seq) = (summary.lines, summary.last_seq);
-    print(&format!("{lines} lines, every one intact; last record {seq}{torn}\n")).map(|()| 0)
+    let lines = counted(lines as usize, "line");
+    print(&format!("{lines}, every one intact; last record {seq}{torn}\n")).map(|()| 0)
 }
 
 /// A record as a line: of JSON, or for a person.
@@ -126,29 +137,52 @@ fn shown(it: &Invocation, entry: &Entry<'_>) -> String {
         return serde_json::to_string(record).expect("a record is plain JSON");
     }
     let kind = record.kind.as_str();
-    let mut out = format!("{:>6} {} {kind:<10}", record.seq, record.at);
-    let mut say = |text: &str| {
-        out.push(' ');
-        out.extend(text.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it }));
-    };
-    if let Some(outcome) = record.outcome {
-        say(outcome.as_str());
-    }
-    for text in [&record.of_type, &record.object, &record.reason] {
-        if let Some(text) = text {
-            say(text);
-        }
+    let words = words(record).join(" ");
+    let line = format!("{:>6} {} {kind:<9} {}", record.seq, record.at, plain(&words));
+    line.trim_end().to_owned()
+}
+
+/// What a record says besides its number, time and kind.
+fn words(record: &Record<'_>) -> Vec<String> {
+    let mut words = Vec::new();
+    words.extend(record.outcome.map(|outcome| outcome.as_str().replace('_', " ")));
+    words.extend(record.of_type.as_ref().map(|it| it.to_string()));
+    let name = |object: &str| object.split_once(':').map_or(object, |(_, it)| it).to_owned();
+    // A failure says itself what it was about.
+    words.extend(record.object.as_ref().filter(|_| record.doing.is_none()).map(|it| name(it)));
+    words.extend(record.sha256.map(|sha256| format!("{}…", &hex(&sha256.0)[..12])));
+    words.extend(record.serial.map(|serial| format!("serial {serial}")));
+    words.extend(record.reason.as_ref().map(|it| it.to_string()));
+    words.extend(record.until.map(|until| format!("until {until}")));
+    words.extend(record.records.map(|records| format!("of {records} records")));
+    if let Some(counts) = record.counts {
+        let counts = [
+            (counts.changed, "changed"),
+            (counts.corrected, "corrected"),
+            (counts.removed, "removed"),
+            (counts.failed, "failed"),
+        ];
+        let told = counts.into_iter().filter(|(count, _)| *count > 0);
+        let told: Vec<String> = told.map(|(count, word)| format!("{count} {word}")).collect();
+        words.extend(Some(told.join(", ")).filter(|told| !told.is_empty()));
     }
     if let (Some(doing), Some(cause)) = (&record.doing, &record.cause) {
-        say(&format!("{}: {}", &**doing, &**cause));
+        words.push(format!("{}: {}", &**doing, &**cause));
     }
-    if let Some(source) = record.source {
-        say(&format!("({source})"));
+    if record.kind == Kind::Failed && record.made == Some(Made::Nothing) {
+        words.push("nothing came of it".into());
     }
-    if let Some(id) = &record.id {
-        say(&format!("[{}]", &**id));
+    if let Some(from) = record.from {
+        let to = record.to.map_or(String::new(), |to| format!(" to {to}"));
+        words.push(format!("from {from}{to}"));
     }
-    out
+    words.extend(record.source.map(|source| format!("({source})")));
+    if record.kind == Kind::Pass {
+        words.extend(record.trigger.as_ref().map(|trigger| format!("({})", &**trigger)));
+    } else {
+        words.extend(record.id.as_ref().map(|id| format!("[{}]", &**id)));
+    }
+    words
 }
 
 /// `status`: is this machine what it was told to be, and if not why?
@@ -169,18 +203,20 @@ pub(super) fn status(it: &Invocation, state: &Path) -> Result<u8, Error> {
     if status.declared.is_empty() {
         out += "nothing has been declared to this host yet\n";
     }
-    out += &format!("owns {} objects\n", status.owned);
+    out += &format!("owns {}\n", counted(status.owned, "object"));
     if let Some(pass) = &status.last_pass {
         let outcome = pass.outcome.unwrap_or("unknown");
         out += &format!("last pass with news: {} {outcome} ({})\n", pass.finished, pass.trigger);
     }
     if let Some(paused) = &status.paused {
         let until = paused.until.as_deref().unwrap_or("resume");
-        out += &format!("paused since {} until {until}: {}\n", paused.since, paused.reason);
+        let (since, reason) = (&paused.since, plain(&paused.reason));
+        out += &format!("paused since {since} until {until}: {reason}\n");
     }
     for failing in &status.failing {
         let Failing { id, source, since, doing, cause, .. } = failing;
-        out += &format!("failing since {since}: {id} ({source}): {doing}: {cause}\n");
+        let said = format!("failing since {since}: {id} ({source}): {doing}: {cause}");
+        out += &format!("{}\n", plain(&said));
     }
     print(&out).map(|()| 0)
 }

@@ -5,6 +5,7 @@
 
 mod commands;
 mod config;
+mod hold;
 mod look;
 mod show;
 mod table;
@@ -18,6 +19,8 @@ use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
 
+use crate::declaration::fault::quoted;
+use crate::declaration::near::nearest;
 use crate::error::Error;
 use table::{Command, Flag, COMMANDS, FLAGS};
 
@@ -59,11 +62,21 @@ pub(crate) enum Color {
 
 /// Runs the command line `args` (the program's own name not among them).
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let result = parse(args).and_then(|invocation| commands::run(&invocation));
+    let args: Vec<OsString> = args.into_iter().collect();
+    // A command line that was not understood is still answered in the form that it asked for.
+    let json = args.iter().any(|arg| arg == "--json");
+    let (command, result) = match parse(args) {
+        Ok(invocation) => (invocation.command, commands::run(&invocation)),
+        Err(error) => (None, Err(error)),
+    };
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             show::error(&error);
+            if json {
+                // Where this cannot be written either, standard error has said it.
+                let _ = commands::answer(command, &error);
+            }
             ExitCode::from(error.exit_code())
         }
     }
@@ -93,7 +106,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Error> 
                 Arg::Long(long) => format!("--{long}"),
                 Arg::Value(_) => unreachable!("values were taken above"),
             };
-            return Err(Error::Usage(format!("unknown flag {shown:?}; see nox-mesh-host help")));
+            return Err(unknown_flag(&shown));
         };
         let value = match flag.value {
             Some(_) => Some(parser.value().map_err(usage)?),
@@ -133,21 +146,39 @@ fn check(invocation: &Invocation, given: &[&'static Flag]) -> Result<(), Error> 
             Err(Error::Usage(format!("{} wants {}; see {0} --help", entry.name, entry.wants)))
         }
         count if count > most => {
-            let extra = invocation.operands[most].to_string_lossy();
-            Err(Error::Usage(format!("{} does not take {extra:?}; see {0} --help", entry.name)))
+            let extra = quoted(&invocation.operands[most].to_string_lossy());
+            Err(Error::Usage(format!("{} does not take {extra}; see {0} --help", entry.name)))
         }
         _ => Ok(()),
     }
 }
 
 fn usage(error: lexopt::Error) -> Error {
-    Error::Usage(error.to_string())
+    const LONGEST: usize = 200;
+    let mut said = error.to_string();
+    if let Some((cut, _)) = said.char_indices().nth(LONGEST) {
+        said.truncate(cut);
+        said.push('…');
+    }
+    Error::Usage(said)
 }
 
 fn unknown(name: &str) -> Error {
-    let near = COMMANDS.iter().find(|entry| entry.name.starts_with(name) && !name.is_empty());
-    let hint = near.map_or(String::new(), |entry| format!("; did you mean {:?}?", entry.name));
-    Error::Usage(format!("unknown command {name:?}{hint}; see nox-mesh-host help"))
+    let hint = hint(name, COMMANDS.iter().map(|entry| entry.name));
+    Error::Usage(format!("unknown command {}; {hint}see nox-mesh-host help", quoted(name)))
+}
+
+fn unknown_flag(shown: &str) -> Error {
+    let longs = FLAGS.iter().map(|flag| flag.long);
+    let hint = shown.strip_prefix("--").map_or(String::new(), |name| hint(name, longs));
+    Error::Usage(format!("unknown flag {}; {hint}see nox-mesh-host help", quoted(shown)))
+}
+
+/// The name that was begun, or else the nearest, as a question with a `; ` after it.
+fn hint<'n>(name: &str, names: impl Iterator<Item = &'n str> + Clone) -> String {
+    let begun = names.clone().find(|it| it.starts_with(name) && !name.is_empty());
+    let near = begun.or_else(|| nearest(name, names));
+    near.map_or(String::new(), |near| format!("did you mean {near:?}? "))
 }
 
 /// A flag's value as text.
@@ -195,15 +226,28 @@ fn written_out(written: std::io::Result<()>) -> Result<(), Error> {
     }
 }
 
-/// Says that something was done.
-fn done(invocation: &Invocation, schema: &str, said: &str) -> Result<u8, Error> {
-    if invocation.json {
-        let shape = serde_json::json!({"schema": schema, "said": said});
-        print(&format!("{shape}\n"))?;
-    } else if !invocation.quiet {
-        print(&format!("{said}\n"))?;
+/// Says that something was done: to a program in `shape`, to a person in words.
+fn done(it: &Invocation, shape: &impl serde::Serialize, said: &str) -> Result<u8, Error> {
+    if it.json {
+        print_json(shape)?;
+    } else if !it.quiet {
+        print(&format!("{}\n", show::plain(said)))?;
     }
     Ok(0)
+}
+
+/// Prints a text that is what the command is for.
+fn page(it: &Invocation, schema: &'static str, text: &str) -> Result<u8, Error> {
+    #[derive(serde::Serialize)]
+    struct Shape<'t> {
+        schema: &'static str,
+        text: &'t str,
+    }
+    match it.json {
+        true => print_json(&Shape { schema, text }),
+        false => print(text),
+    }
+    .map(|()| 0)
 }
 
 /// Whoever read standard output has closed it.

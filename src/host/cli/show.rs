@@ -1,10 +1,13 @@
 //! What a person reads: errors, plans, reports, holdings. Formats only.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+use crate::diff;
 use crate::error::Error;
-use crate::report::{Failure, Outcome, Report};
+use crate::report::{Failure, Line, Outcome, Report, PLAN};
+use crate::resource::ABSENT;
 
 /// Terminal colours, or none.
 #[derive(Clone, Copy)]
@@ -43,21 +46,45 @@ impl Paint {
     }
 }
 
-/// What an error has to say, each fault on its line, on standard error.
-pub(super) fn error(error: &Error) {
-    let mut text = format!("nox-mesh-host: {error}\n");
-    if let Error::Refused { faults, .. } = error {
-        for fault in faults {
-            let _ = writeln!(text, "  {fault}");
+/// `text` with nothing in it that a terminal acts on, or that hides what is written.
+pub(super) fn plain(text: &str) -> Cow<'_, str> {
+    let acts = |it: char| it.is_control() || diff::is_invisible(it);
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for it in text.chars() {
+        match acts(it) {
+            true => out.extend(it.escape_default()),
+            false => out.push(it),
         }
     }
-    // Nobody is left to tell when standard error is gone.
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    Cow::Owned(out)
+}
+
+/// So many of a thing.
+pub(super) fn counted(count: usize, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
+/// What an error has to say, each fault on its line, on standard error.
+pub(super) fn error(error: &Error) {
+    note(&error.to_string());
+    if let Error::Refused { faults, .. } = error {
+        let faults = faults.iter().map(|fault| format!("  {}\n", plain(&fault.to_string())));
+        say(&faults.collect::<String>());
+    }
 }
 
 /// What a person should know, on standard error.
 pub(super) fn note(text: &str) {
-    let _ = std::io::stderr().write_all(format!("nox-mesh-host: {text}\n").as_bytes());
+    say(&format!("nox-mesh-host: {}\n", plain(text)));
+}
+
+fn say(text: &str) {
+    // Nobody is left to tell when standard error is gone.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// One failure of a pass, on standard error.
@@ -71,55 +98,129 @@ pub(super) fn failure(failure: &Failure) {
 
 /// A report or a plan.
 pub(super) fn report(report: &Report, paint: Paint, verbose: bool) -> String {
-    let plan = report.schema == crate::report::PLAN;
     let mut out = String::new();
-    for line in &report.lines {
-        if line.outcome == Outcome::Failed {
-            continue; // said as an error
-        }
-        let word = line.outcome.as_str().replace('_', " ");
-        let word = paint.outcome(line.outcome, &format!("{word:<14}"));
-        let _ = write!(out, "{word} {} {}", line.kind, line.id);
-        if !line.detail.is_empty() {
-            let _ = write!(out, ": {}", line.detail);
-        }
-        out.push('\n');
-        if let Some(diff) = line.diff.as_ref().filter(|_| plan || verbose) {
-            for text in diff.lines() {
-                let _ = writeln!(out, "    {}", paint.diff(text));
+    for (_, declared, line) in report.turns() {
+        match (declared, line) {
+            (Some(declared), None) if verbose => {
+                let resource = &declared.resource;
+                let name = resource.object();
+                put(
+                    &mut out,
+                    paint,
+                    report,
+                    &Row {
+                        outcome: Outcome::Unchanged,
+                        kind: resource.kind(),
+                        name: name.name(),
+                        id: &declared.id,
+                        detail: "",
+                    },
+                );
             }
+            (declared, Some(line)) if is_shown(line, verbose) => {
+                let object = declared.map(|declared| declared.resource.object());
+                // What was let go of has its name in its detail.
+                let (name, detail) = match &object {
+                    Some(object) => (object.name(), &*line.detail),
+                    None => (&*line.detail, ""),
+                };
+                let (outcome, kind, id) = (line.outcome, &line.kind, &line.id);
+                put(&mut out, paint, report, &Row { outcome, kind, name, id, detail });
+                let wanted = report.schema == PLAN || verbose;
+                for text in line.diff.iter().filter(|_| wanted).flat_map(|diff| diff.lines()) {
+                    let _ = writeln!(out, "    {}", paint.diff(text));
+                }
+            }
+            _ => {}
         }
     }
-    let _ = writeln!(out, "{}", summary(report, plan));
+    let _ = writeln!(out, "{}", summary(report));
     out
 }
 
-fn summary(report: &Report, plan: bool) -> String {
-    const COUNTED: [(Outcome, &str); 9] = [
-        (Outcome::Created, "created"),
-        (Outcome::Changed, "changed"),
-        (Outcome::Corrected, "corrected"),
-        (Outcome::Removed, "removed"),
-        (Outcome::Forgotten, "forgotten"),
-        (Outcome::Left, "left"),
-        (Outcome::Claimed, "claimed"),
-        (Outcome::Failed, "failed"),
-        (Outcome::NotReached, "not reached"),
+/// A failure is said as an error, and what merely was not reached is counted.
+fn is_shown(line: &Line, verbose: bool) -> bool {
+    match line.outcome {
+        Outcome::Failed => false,
+        Outcome::NotReached => verbose || line.position.is_none(),
+        _ => true,
+    }
+}
+
+/// One line of a report.
+struct Row<'r> {
+    outcome: Outcome,
+    kind: &'r str,
+    name: &'r str,
+    id: &'r str,
+    detail: &'r str,
+}
+
+fn put(out: &mut String, paint: Paint, report: &Report, row: &Row) {
+    let Row { outcome, kind, name, id, detail } = *row;
+    let word = paint.outcome(outcome, &format!("{:<14}", word(outcome, report.schema)));
+    let _ = write!(out, "{word} {kind:<9} {}", plain(name));
+    if name != id {
+        let _ = write!(out, "  [{}]", plain(id));
+    }
+    // That what is made was not there goes without saying.
+    if !detail.is_empty() && (outcome, detail) != (Outcome::Created, ABSENT) {
+        let _ = write!(out, ": {}", plain(detail));
+    }
+    out.push('\n');
+}
+
+/// What happened, or in a plan what would.
+fn word(outcome: Outcome, schema: &str) -> String {
+    match outcome {
+        Outcome::Created if schema == PLAN => "create".into(),
+        Outcome::Changed if schema == PLAN => "change".into(),
+        Outcome::Corrected if schema == PLAN => "correct".into(),
+        Outcome::Removed if schema == PLAN => "remove".into(),
+        Outcome::Forgotten if schema == PLAN => "forget".into(),
+        other => other.as_str().replace('_', " "),
+    }
+}
+
+fn summary(report: &Report) -> String {
+    const TOLD: [Outcome; 9] = [
+        Outcome::Created,
+        Outcome::Changed,
+        Outcome::Corrected,
+        Outcome::Removed,
+        Outcome::Forgotten,
+        Outcome::Left,
+        Outcome::Claimed,
+        Outcome::Failed,
+        Outcome::NotReached,
     ];
-    let mut parts: Vec<String> = COUNTED
-        .iter()
-        .map(|(outcome, word)| (report.count(&[*outcome]), word))
+    let told = TOLD.iter().map(|outcome| (report.count(&[*outcome]), *outcome));
+    let mut parts: Vec<String> = told
         .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
+        .map(|(count, outcome)| {
+            let word = word(outcome, report.schema);
+            let to = if word == outcome.as_str().replace('_', " ") { "" } else { "to " };
+            format!("{count} {to}{word}")
+        })
         .collect();
+    let idle = parts.is_empty();
     let settled = report.lines.iter().filter(|line| line.position.is_some()).count();
     let unchanged = report.declared() - settled + report.count(&[Outcome::Unchanged]);
-    parts.push(format!("{unchanged} unchanged"));
-    let ending = match (report.outcome, plan) {
-        (Outcome::Converged, false) => "converged",
-        (Outcome::Converged, true) => "plan",
-        (Outcome::Failed, _) => "failed",
-        (other, _) => other.as_str(),
-    };
-    format!("{ending}: {}", parts.join(", "))
+    if unchanged > 0 || idle {
+        parts.push(format!("{unchanged} unchanged"));
+    }
+    match report.count(&[Outcome::NotApplicable]) {
+        0 => {}
+        count => parts.push(format!("{count} not applicable")),
+    }
+    let parts = parts.join(", ");
+    match (report.outcome, report.schema) {
+        (Outcome::Converged, PLAN) if idle => {
+            format!("nothing to do, the machine is as declared: {parts}")
+        }
+        (Outcome::Converged, PLAN) => format!("plan: {parts}"),
+        (Outcome::Paused, _) => "paused, nothing is applied".into(),
+        (Outcome::Converged, _) if idle => format!("converged, nothing to do: {parts}"),
+        (outcome, _) => format!("{outcome}: {parts}"),
+    }
 }

@@ -1,9 +1,11 @@
 //! The commands and flags: one entry each, read by the parser and by the help text.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{text, Color, Invocation};
+use crate::declaration::fault::quoted;
 use crate::error::Error;
 
 /// A command that this host knows.
@@ -73,12 +75,13 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (1, 1),
         flags: &["bundle", "take"],
         summary: "make this machine match a declaration, once",
-        detail: "FILE holds a declaration; - reads it from standard input. Nothing is touched unless \
-                 all of it is understood. Each resource is made to match in the order given, looked \
-                 at again, and recorded; what an earlier declaration made and this one no longer \
-                 names is removed, last of all. A second run finds nothing to do.\n\n\
-                 With --bundle the file must belong to root and be writable by nobody else, and may \
-                 carry actions; without a FILE it is ROOT/etc/mesh-host/substrate.lock.",
+        detail: "FILE holds a declaration; - reads it from standard input. Nothing is touched \
+                 unless all of it is understood. Each resource is made to match in the order \
+                 given, looked at again, and recorded; what an earlier declaration made and \
+                 this one no longer names is removed, last of all. A second run finds nothing \
+                 to do.\n\n\
+                 With --bundle the file must belong to root and be writable by nobody else, and \
+                 may carry actions; without a FILE it is ROOT/etc/mesh-host/substrate.lock.",
     },
     CommandEntry {
         command: Command::Plan,
@@ -88,9 +91,9 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (1, 1),
         flags: &["bundle", "take", "exit-code"],
         summary: "show what apply would do, with diffs; changes nothing",
-        detail: "Looks at the machine as apply would and shows each difference. Nothing is written, \
-                 not even to the host's own state. Where the outcome hangs on a resource that is not \
-                 there yet, it says which.",
+        detail: "Looks at the machine as apply would and shows each difference. Nothing is \
+                 written, not even to the host's own state. Where the outcome hangs on a \
+                 resource that is not there yet, it says which.",
     },
     CommandEntry {
         command: Command::Check,
@@ -100,8 +103,8 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (1, 1),
         flags: &["bundle"],
         summary: "read a declaration and list what is wrong with it",
-        detail: "Only the declaration is read: no machine is looked at. Every fault is listed, with \
-                 the resource, the field and what would mend it.",
+        detail: "Only the declaration is read: no machine is looked at. Every fault is listed, \
+                 with the resource, the field and what would mend it.",
     },
     CommandEntry {
         command: Command::Reconcile,
@@ -111,8 +114,8 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (0, 0),
         flags: &[],
         summary: "hold this machine to what it was told before",
-        detail: "One pass over the declarations that the store holds: bundle, local, link. Drift is \
-                 corrected; what failed before is tried again.",
+        detail: "One pass over the declarations that the store holds: bundle, local, link. \
+                 Drift is corrected; what failed before is tried again.",
     },
     CommandEntry {
         command: Command::Status,
@@ -122,8 +125,9 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (0, 0),
         flags: &[],
         summary: "say whether this machine is what it was told to be",
-        detail: "What each source declared and whether it was applied whole, the last pass, what \
-                 keeps failing, since when and why, and whether a person holds the machine still.",
+        detail: "What each source declared and whether it was applied whole, the last pass, \
+                 what keeps failing, since when and why, and whether a person holds the machine \
+                 still.",
     },
     CommandEntry {
         command: Command::Owned,
@@ -133,8 +137,8 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (0, 0),
         flags: &[],
         summary: "list what this host owns",
-        detail: "From the store, in order of making: each object with the id and source that declare \
-                 it, since when, and whether the host created or adopted it.",
+        detail: "From the store, in order of making: each object with the id and source that \
+                 declare it, since when, and whether the host created or adopted it.",
     },
     CommandEntry {
         command: Command::Journal,
@@ -153,9 +157,10 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         wants: "a reason",
         operands: (0, 0),
         flags: &["reason", "for"],
-        summary: "hold this machine still: accept declarations, apply nothing",
-        detail: "Until resume, or for as long as --for says, declarations are accepted and stored but \
-                 nothing is applied. The reason is shown wherever somebody will look.",
+        summary: "hold still: accept declarations, apply nothing",
+        detail: "Until resume, or for as long as --for says, declarations are accepted and \
+                 stored but nothing is applied. The reason is shown wherever somebody will \
+                 look.",
     },
     CommandEntry {
         command: Command::Resume,
@@ -175,9 +180,10 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         operands: (0, 0),
         flags: &["discard-state"],
         summary: "set local state aside, so that it is derived anew",
-        detail: "The journal and the secrets are moved into a directory of their own beside them, \
-                 never deleted; identity and serial floor are kept. The host then owns nothing: what \
-                 it made stays on the machine and is adopted by the next declaration that names it.",
+        detail: "The journal and the secrets are moved into a directory of their own beside \
+                 them, never deleted; identity and serial floor are kept. The host then owns \
+                 nothing: what it made stays on the machine and is adopted by the next \
+                 declaration that names it.",
     },
     CommandEntry {
         command: Command::Schema,
@@ -196,7 +202,7 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         wants: "",
         operands: (0, 0),
         flags: &[],
-        summary: "print the systemd unit, for an installation without a package",
+        summary: "print the systemd unit, where no package brought it",
         detail: "Redirect it to /etc/systemd/system/nox-mesh-host.service.",
     },
     CommandEntry {
@@ -227,8 +233,8 @@ pub(crate) static FLAGS: &[Flag] = &[
         short: None,
         value: Some("DIR"),
         everywhere: true,
-        summary: "the tree to work on, such as a disk mounted in a rescue shell [/]",
-        set: |it, value| set(&mut it.root, value.into()),
+        summary: "work on the tree at DIR, such as a mounted disk [/]",
+        set: |it, value| set(&mut it.root, path("root", value)?),
     },
     Flag {
         long: "state",
@@ -236,7 +242,7 @@ pub(crate) static FLAGS: &[Flag] = &[
         value: Some("DIR"),
         everywhere: true,
         summary: "the host's own state [ROOT/var/lib/mesh-host]",
-        set: |it, value| set(&mut it.state, value.into()),
+        set: |it, value| set(&mut it.state, path("state", value)?),
     },
     Flag {
         long: "config",
@@ -244,14 +250,14 @@ pub(crate) static FLAGS: &[Flag] = &[
         value: Some("FILE"),
         everywhere: true,
         summary: "the configuration [ROOT/etc/mesh-host/config.json]",
-        set: |it, value| set(&mut it.config, value.into()),
+        set: |it, value| set(&mut it.config, path("config", value)?),
     },
     Flag {
         long: "json",
         short: None,
         value: None,
         everywhere: true,
-        summary: "one JSON document on standard output",
+        summary: "print one JSON document",
         set: |it, _| raise(&mut it.json),
     },
     Flag {
@@ -266,7 +272,7 @@ pub(crate) static FLAGS: &[Flag] = &[
                 "always" => Color::Always,
                 "never" => Color::Never,
                 other => {
-                    let why = format!("--color wants auto, always or never, not {other:?}");
+                    let why = format!("--color wants auto, always or never, not {}", quoted(other));
                     return Err(Error::Usage(why));
                 }
             };
@@ -330,7 +336,7 @@ pub(crate) static FLAGS: &[Flag] = &[
         set: |it, value| {
             let value = text(value)?;
             let count = value.parse().map_err(|_| {
-                Error::Usage(format!("-n wants a number of records, not {value:?}"))
+                Error::Usage(format!("-n wants a number of records, not {}", quoted(&value)))
             })?;
             set(&mut it.count, count)
         },
@@ -387,11 +393,19 @@ fn raise(slot: &mut bool) -> Result<(), Error> {
     Ok(())
 }
 
+fn path(flag: &str, value: OsString) -> Result<PathBuf, Error> {
+    match value.is_empty() {
+        true => Err(Error::Usage(format!("--{flag} wants a path, not nothing"))),
+        false => Ok(value.into()),
+    }
+}
+
 /// A span of time as people write it: a whole number and `s`, `m`, `h` or `d`.
 fn duration(text: &str) -> Result<Duration, Error> {
     let wrong = || {
         Error::Usage(format!(
-            "--for wants a span such as 30m, 2h or 3d, at most 366d, not {text:?}"
+            "--for wants a span such as 30m, 2h or 3d, at most 366d, not {}",
+            quoted(text)
         ))
     };
     let unit = text.chars().last().ok_or_else(wrong)?;
@@ -414,17 +428,17 @@ pub(crate) fn help(command: Option<Command>) -> String {
     let mut out = String::new();
     match command.map(Command::entry) {
         None => {
-            out.push_str("nox-mesh-host: makes this machine match a declaration, and records what it made.\n\n");
-            out.push_str("usage: nox-mesh-host COMMAND [FLAG ...]\n\ncommands:\n");
+            out.push_str("Makes this machine match a declaration, and records what it made.\n");
+            out.push_str("usage: nox-mesh-host COMMAND [FLAG ...]\ncommands:\n");
             for entry in COMMANDS {
-                let call = format!("{} {}", entry.name, entry.usage);
-                out.push_str(&row(&call, entry.summary));
+                let operand = if entry.operands == (1, 1) { "FILE" } else { "" };
+                out.push_str(&row(&format!("{} {operand}", entry.name), entry.summary));
             }
-            out.push_str("\nflags, before or after the command:\n");
+            out.push_str("flags, before or after the command:\n");
             flags(&mut out, |flag| flag.everywhere);
             out.push_str(
-                "\nexit codes: 0 done, 1 failed, 2 usage, 3 declaration refused, 4 another pass holds\n\
-                 the lock, 5 link refused, 6 store damaged, 10 plan --exit-code found changes\n",
+                "exit codes: 0 done, 1 failed, 2 usage, 3 declaration refused, 4 another pass\n\
+                 holds the lock, 5 link refused, 6 store damaged, 10 plan --exit-code: changes\n",
             );
         }
         Some(entry) => {
@@ -454,7 +468,7 @@ fn flags(out: &mut String, wanted: impl Fn(&Flag) -> bool) {
 }
 
 fn row(left: &str, right: &str) -> String {
-    format!("  {:<34} {right}\n", left.trim_end())
+    format!("  {:<19} {right}\n", left.trim_end())
 }
 
 fn capitalised(text: &str) -> String {

@@ -4,11 +4,10 @@ use std::io::{stderr, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Invocation;
+use super::{show, Invocation};
 use crate::reconcile::Watch;
-
-/// A word sooner than this is only a flicker.
-const PATIENCE: Duration = Duration::from_millis(300);
+use crate::resource::parting::{parting, Parting};
+use crate::store::Owned;
 
 /// How often the line is rewritten.
 const EVERY: Duration = Duration::from_millis(100);
@@ -18,16 +17,20 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Watches a pass for whoever runs the command.
 pub(super) struct Terminal {
+    /// Nothing but errors is wanted, or what is said would be said of a dry run.
+    silent: bool,
     shows: bool,
-    last: Instant,
+    /// Not before then again.
+    next: Option<Instant>,
     shown: bool,
 }
 
 impl Terminal {
     pub(super) fn new(it: &Invocation) -> Terminal {
         listen();
+        let silent = it.quiet || it.command == Some(super::table::Command::Plan);
         let shows = stderr().is_terminal() && !it.quiet && !it.json;
-        Terminal { shows, last: Instant::now() + PATIENCE, shown: false }
+        Terminal { silent, shows, next: None, shown: false }
     }
 
     fn clear(&mut self) {
@@ -46,13 +49,30 @@ impl Terminal {
 impl Watch for Terminal {
     fn progress(&mut self, done: usize, all: usize, doing: &str) {
         let now = Instant::now();
-        if !self.shows || now < self.last {
+        if !self.shows || self.next.is_some_and(|next| now < next) {
             return;
         }
-        self.last = now + EVERY;
-        let doing: String = doing.chars().filter(|it| !it.is_control()).take(60).collect();
+        self.next = Some(now + EVERY);
+        let doing: String = super::show::plain(doing).chars().take(60).collect();
         self.write(&format!("\r\x1b[K{done}/{all} {doing}"));
         self.shown = true;
+    }
+
+    fn releasing(&mut self, goes: &[Owned<'_>]) {
+        if self.silent {
+            return;
+        }
+        for owned in goes {
+            let kind = owned.of_type;
+            let name = owned.object.split_once(':').map_or(owned.object, |(_, name)| name);
+            match (parting(kind, owned.standing), owned.before) {
+                (Parting::Remove(_), _) => show::note(&format!("will remove {kind} {name}")),
+                (Parting::PutBack, Some(before)) => {
+                    show::note(&format!("will put {kind} {name} back to {before:?}"));
+                }
+                (Parting::PutBack, None) | (Parting::Forget, _) => {}
+            }
+        }
     }
 
     fn interrupted(&self) -> bool {

@@ -40,7 +40,7 @@ impl<'a> Json<'a> {
     /// so that a caller who reads many can use one allocation for all.
     pub fn parse(text: &'a str, spare: Entries<'a>) -> Result<Json<'a>, serde_json::Error> {
         let mut source = serde_json::Deserializer::from_str(text);
-        let value = Tree { depth: 0, spare }.deserialize(&mut source)?;
+        let value = Tree::within(spare).deserialize(&mut source)?;
         source.end()?;
         Ok(value)
     }
@@ -136,9 +136,17 @@ impl<'de> Visitor<'de> for Text {
     }
 }
 
-struct Tree<'a> {
+/// Reads a value.
+pub struct Tree<'a> {
     depth: usize,
     spare: Entries<'a>,
+}
+
+impl<'a> Tree<'a> {
+    /// The value may be as deep as [`Json::parse`] has it, of which see for `spare`.
+    pub fn within(spare: Entries<'a>) -> Tree<'a> {
+        Tree { depth: 0, spare }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Tree<'de> {

@@ -6,7 +6,7 @@
 mod check;
 pub mod fault;
 mod json;
-mod near;
+pub(crate) mod near;
 mod one;
 pub mod own;
 mod read;
@@ -20,9 +20,9 @@ mod tests;
 pub use fault::Fault;
 pub use own::Own;
 pub use schema::schema;
-pub use stored::{form, journal_form, journal_text, parse_stored, secret_names, Stored};
+pub use stored::{excerpts, form, journal_form, journal_text, parse_stored, secret_names, Stored};
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -61,6 +61,8 @@ pub struct Declaration {
     pub resources: Vec<Declared>,
     /// The bytes it was read from.
     text: Vec<u8>,
+    /// Where in these each resource stands, once somebody asked.
+    spans: OnceCell<Vec<Range<usize>>>,
 }
 
 /// One resource of a declaration.
@@ -74,8 +76,6 @@ pub struct Declared {
     pub refers: Box<[u32]>,
     /// The thing itself.
     pub resource: Box<dyn Resource>,
-    /// Where in the text it stands.
-    span: Range<u32>,
 }
 
 /// The bytes of a trusted declaration. Only two callers may vouch for one: the opener of bundle
@@ -130,19 +130,6 @@ pub fn parse_trusted(bundle: Bundle, own: &Own) -> Result<Declaration, Vec<Fault
     declaration(bundle.0, Trust::Bundle, own, None)
 }
 
-/// Where in the text of `declaration` the resources stand that declare these objects.
-pub fn excerpts(declaration: &Declaration, objects: &[&str]) -> Vec<Option<Range<usize>>> {
-    let mut wanted: HashMap<&str, usize> =
-        objects.iter().enumerate().map(|(nth, object)| (*object, nth)).collect();
-    let mut found = vec![None; objects.len()];
-    for declared in &declaration.resources {
-        if let Some(nth) = wanted.remove(declared.resource.object().as_str()) {
-            found[nth] = Some(declared.span.start as usize..declared.span.end as usize);
-        }
-    }
-    found
-}
-
 fn declaration<'r>(
     text: Vec<u8>,
     trust: Trust,
@@ -150,5 +137,6 @@ fn declaration<'r>(
     vault: check::Vault<'r>,
 ) -> Result<Declaration, Vec<Fault>> {
     let read::Parts { node, serial, resources } = read::read(&text, trust, own, vault)?;
-    Ok(Declaration { node, serial, sha256: sha256(&text), resources, text })
+    let (sha256, spans) = (sha256(&text), OnceCell::new());
+    Ok(Declaration { node, serial, sha256, resources, text, spans })
 }

@@ -1,7 +1,6 @@
 //! One resource of a declaration: judged whole, and built if nothing is wrong with it. Pure.
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::time::Duration;
 
 use super::check::{At, Checker, Strangers, Vault};
@@ -25,8 +24,6 @@ pub(super) struct Spare<'a> {
 /// What it takes to judge one resource.
 pub(super) struct Judging<'j, 'a> {
     pub position: u32,
-    /// Where in the text it stands.
-    pub span: Range<u32>,
     pub trust: Trust,
     pub own: &'j Own,
     pub vault: Vault<'j>,
@@ -88,7 +85,6 @@ impl<'a> Judging<'_, 'a> {
                     refers,
                     resource: build(&id, &mut fields),
                     id: id.into(),
-                    span: self.span.clone(),
                 })
             }
             _ => None,

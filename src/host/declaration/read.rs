@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::check::Vault;
 use super::fault::{quoted, Fault, Faults};
-use super::json::{self, Json};
+use super::json::{self, Json, Tree};
 use super::near::did_you_mean;
 use super::one::{Judging, Spare};
 use super::whole::{place, Whole};
@@ -36,8 +36,37 @@ pub(super) fn read<'r>(
     vault: Vault<'r>,
 ) -> Result<Parts, Vec<Fault>> {
     let text = document(text).map_err(|fault| vec![fault])?;
+    let mut vault = vault;
+    let mut again = |manner| {
+        let vault: Vault<'_> = match &mut vault {
+            Some(vault) => Some(&mut **vault),
+            None => None,
+        };
+        read_as(text, trust, own, vault, manner)
+    };
+    // What cannot be read in one go is read once more, to tell all that is wrong with it.
+    again(Manner::Straight).or_else(|_| again(Manner::Careful))
+}
+
+/// How the resources are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// Each as it comes: a syntax error in one ends it all.
+    Straight,
+    /// Each delimited first, so that one which cannot be read does not hide what follows it.
+    Careful,
+}
+
+fn read_as<'r>(
+    text: &str,
+    trust: Trust,
+    own: &'r Own,
+    vault: Vault<'r>,
+    manner: Manner,
+) -> Result<Parts, Vec<Fault>> {
     let mut reader = Reader {
         text,
+        manner,
         trust,
         own,
         vault,
@@ -96,6 +125,7 @@ fn syntax(error: &serde_json::Error, (line, column): (usize, usize)) -> String {
 
 struct Reader<'a, 'r> {
     text: &'a str,
+    manner: Manner,
     trust: Trust,
     own: &'r Own,
     vault: Vault<'r>,
@@ -194,18 +224,28 @@ impl<'de> Reader<'de, '_> {
         self.wrong("version", format!("is {found}, which is unknown"), mend);
     }
 
-    /// Reads the next resource.
+    /// Reads the next resource, which stands in `raw`.
     fn resource(&mut self, raw: &'de str) {
+        let spare = std::mem::take(&mut self.spare.entries);
+        match Json::parse(raw, spare) {
+            Ok(json) => self.judge(json),
+            Err(error) => {
+                self.whole.enter(self.count, None, None);
+                self.count += 1;
+                self.unread("", raw, &error);
+            }
+        }
+    }
+
+    /// Judges the next resource.
+    fn judge(&mut self, json: Json<'de>) {
         let position = self.count;
         self.count += 1;
-        let spare = std::mem::take(&mut self.spare.entries);
         let place = || place(position, None);
-        match Json::parse(raw, spare) {
-            Ok(Json::Object(entries)) => {
-                let start = self.start(raw) as u32;
+        match json {
+            Json::Object(entries) => {
                 let judging = Judging {
                     position,
-                    span: start..start + raw.len() as u32,
                     trust: self.trust,
                     own: self.own,
                     vault: match &mut self.vault {
@@ -218,15 +258,11 @@ impl<'de> Reader<'de, '_> {
                 };
                 self.parts.resources.extend(judging.judge(entries));
             }
-            Ok(json) => {
+            json => {
                 self.whole.enter(position, None, None);
                 let wrong = format!("is {}, not an object", json.sort());
                 let fault = Fault { place: place(), wrong, ..Fault::default() };
                 self.faults.push(position + 1, fault);
-            }
-            Err(error) => {
-                self.whole.enter(position, None, None);
-                self.unread("", raw, &error);
             }
         }
     }
@@ -300,14 +336,23 @@ impl<'de> Visitor<'de> for Resources<'_, 'de, '_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut source: A) -> Result<(), A::Error> {
         loop {
             self.0.reading = Some(self.0.count);
-            let Some(raw) = source.next_element::<&RawValue>()? else { break };
             if self.0.count == MAX_RESOURCES {
+                if source.next_element::<IgnoredAny>()?.is_none() {
+                    break;
+                }
                 let wrong = format!("has more than {MAX_RESOURCES} elements");
                 self.0.wrong("resources", wrong, String::new());
                 while source.next_element::<IgnoredAny>()?.is_some() {}
                 break;
             }
-            self.0.resource(raw.get());
+            if self.0.manner == Manner::Careful {
+                let Some(raw) = source.next_element::<&RawValue>()? else { break };
+                self.0.resource(raw.get());
+            } else {
+                let spare = std::mem::take(&mut self.0.spare.entries);
+                let Some(json) = source.next_element_seed(Tree::within(spare))? else { break };
+                self.0.judge(json);
+            }
         }
         Ok(())
     }

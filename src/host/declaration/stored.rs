@@ -4,12 +4,19 @@
 //! where the value is kept. What keeps the values is the caller's: `keep` takes one and names it,
 //! always by the same name; `resolve` gives it back.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
 use super::check::{reference, SECRET};
 use super::fault::Fault;
 use super::json::{comma, write_scalar, Json};
 use super::own::Own;
-use super::{declaration, Bundle, Declaration, Trust, VERSION};
+use super::{declaration, Bundle, Declaration, Declared, Trust, VERSION};
 use crate::resource::kind::{self, Field, Secrecy, Shape, COMMON};
+use crate::resource::Object;
 
 /// Keeps a secret value and returns its reference.
 pub type Keep<'k> = dyn FnMut(&[u8]) -> String + 'k;
@@ -84,6 +91,34 @@ pub fn parse_stored<'r>(
     }
 }
 
+/// Where in its text each resource of a declaration stands. Reading one costs a second look at the
+/// text, which only those take who have something to write down.
+fn spans(declaration: &Declaration) -> &[Range<usize>] {
+    #[derive(Deserialize)]
+    struct Document<'a> {
+        #[serde(borrow)]
+        resources: Vec<&'a RawValue>,
+    }
+    declaration.spans.get_or_init(|| {
+        let text = &declaration.text;
+        let document: Document<'_> =
+            serde_json::from_slice(text).expect("the parser read it before");
+        let start = |raw: &str| raw.as_ptr() as usize - text.as_ptr() as usize;
+        let span = |raw: &&RawValue| start(raw.get())..start(raw.get()) + raw.get().len();
+        document.resources.iter().map(span).collect()
+    })
+}
+
+/// Where in the text of `declaration` the resources that declare these objects stand.
+pub fn excerpts(declaration: &Declaration, objects: &[&str]) -> Vec<Option<Range<usize>>> {
+    let object = |declared: &Declared| declared.resource.object();
+    let declared = declaration.resources.iter().map(object);
+    let spans: HashMap<Object, Range<usize>> =
+        declared.zip(spans(declaration).iter().cloned()).collect();
+    let find = |object: &&str| spans.get(&Object::from_journal(object)?).cloned();
+    objects.iter().map(find).collect()
+}
+
 /// The names of the secrets that the text of a stored declaration refers to. Quotes in a text are
 /// escaped, so that nothing else looks like a reference.
 pub fn secret_names(text: &[u8]) -> impl Iterator<Item = &str> {
@@ -102,8 +137,7 @@ fn resource(
     keep: &mut Keep<'_>,
     common: &'static [Field],
 ) -> String {
-    let span = &declaration.resources[index].span;
-    let text = &declaration.text[span.start as usize..span.end as usize];
+    let text = &declaration.text[spans(declaration)[index].clone()];
     let text = std::str::from_utf8(text).expect("the parser saw that it is UTF-8");
     let json = Json::parse(text, Vec::new()).expect("the parser read it before");
     let kind = match json.get("type") {

@@ -6,7 +6,7 @@ use std::io;
 
 use super::place::{hinted, no_chown};
 use super::root::Spot;
-use super::sys::{self, Kind};
+use super::sys::{self, Kind, Stat};
 use super::words::words;
 use crate::resource::Removable;
 
@@ -54,13 +54,19 @@ pub(super) fn remove(spot: &Spot, kind: Removable) -> Result<Kind, Unremoved> {
 
 /// Gives the regular file or directory at `spot` this access; says which it is.
 pub(super) fn access(spot: &Spot, mode: u16, uid: u32, gid: u32) -> Result<Kind, String> {
+    let changes =
+        |stat: Stat| stat.kind == Kind::Directory || stat.kind == Kind::File && !stat.linked;
+    let another = || "another thing was put in its place meanwhile".to_string();
+    // Before it is opened: opening a device can have effects.
+    let seen = sys::stat_at(&spot.dir.fd, &spot.name).map_err(|error| words(&error))?;
+    if !changes(seen) {
+        return Err(another());
+    }
     let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let fd = sys::open(&spot.dir.fd, &spot.name, flags, 0).map_err(|error| words(&error))?;
     let stat = sys::stat(&fd).map_err(|error| words(&error))?;
-    match stat.kind {
-        Kind::Directory => {}
-        Kind::File if !stat.linked => {}
-        _ => return Err("another thing was put in its place meanwhile".to_string()),
+    if !changes(stat) {
+        return Err(another());
     }
     sys::chown(&fd, uid, gid).map_err(|error| no_chown(&error, uid, gid))?;
     sys::chmod(&fd, mode).map_err(|error| format!("set mode {mode:04o}: {}", hinted(&error)))?;

@@ -140,18 +140,24 @@ impl Tail {
 
 /// Runs `call` to its end, which it must reach within `limit`.
 pub(super) fn run(call: Call, limit: Duration) -> Result<Ended, Unrun> {
+    run_by(call, limit, pidfd)
+}
+
+/// As [`run`], the child's end being seen by what `pidfd` gives, or by asking where that is none.
+pub(super) fn run_by(
+    call: Call,
+    limit: Duration,
+    pidfd: fn(&Child) -> Option<OwnedFd>,
+) -> Result<Ended, Unrun> {
     let mut child = spawn(&call)?;
     let pipes = [
         child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe))),
         child.stderr.take().map(|pipe| File::from(OwnedFd::from(pipe))),
     ];
-    for pipe in pipes.iter().flatten() {
-        no_blocking(pipe);
-    }
-    let pidfd = pidfd(&child);
+    pipes.iter().flatten().for_each(no_blocking);
+    let (pidfd, until) = (pidfd(&child), Deadline::after(limit));
     let tails = [Tail::new(call.cap), Tail::new(call.cap)];
-    Watch { child, pidfd, pipes, tails, phase: Phase::Running, until: Deadline::after(limit) }
-        .finish(limit)
+    Watch { child, pidfd, pipes, tails, phase: Phase::Running, until }.finish(limit)
 }
 
 fn spawn(call: &Call) -> Result<Child, Unrun> {

@@ -90,7 +90,7 @@ pub(super) fn into_file(
 fn run(into: &File, url: &str, fetcher: &Fetcher, limit: Duration) -> Result<(), String> {
     let program = fetcher.program.to_str().ok_or("the name of its program is not text")?;
     let cap = fetcher.largest.to_string();
-    let proxies = proxies(url);
+    let proxies = proxies(url, |name| std::env::var(name).ok());
     let mut env = vec![(ADDRESS, url), (CAP, cap.as_str())];
     env.extend(proxies.iter().map(|(name, value)| (*name, value.as_str())));
     let into = Some(into.try_clone().map_err(|error| words(&error))?);
@@ -107,9 +107,9 @@ fn run(into: &File, url: &str, fetcher: &Fetcher, limit: Duration) -> Result<(),
 
 /// The proxy that this machine uses for `url`, in the variables that the child looks at. As
 /// curl(1) has it, `HTTP_PROXY` in capitals is not one: a web server can set it for its children.
-fn proxies(url: &str) -> Vec<(&'static str, String)> {
+fn proxies(url: &str, set: impl Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
     let first = |names: &[&str]| {
-        let set = names.iter().find_map(|name| std::env::var(name).ok());
+        let set = names.iter().find_map(|name| set(name));
         set.filter(|value| !value.is_empty())
     };
     let proxy = match url.split_once(':') {
@@ -159,6 +159,8 @@ fn fetch(address: &str, cap: u64) -> Result<(), String> {
     // No limit on name lookup: ureq would start a thread for it, and the parent has one on it all.
     let config = ureq::Agent::config_builder()
         .max_redirects(MOST_REDIRECTS)
+        // A connection that was kept for a redirect is one that the server may just have closed.
+        .max_idle_connections(0)
         .timeout_connect(Some(SILENCE))
         .timeout_recv_response(Some(SILENCE))
         .tls_config(TlsConfig::builder().root_certs(trusted()).build())
@@ -194,5 +196,29 @@ fn trusted() -> RootCerts {
         RootCerts::WebPki
     } else {
         RootCerts::from(certificates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_proxy_is_the_one_of_the_addresss_scheme() {
+        let machine = |set: &[(&str, &str)], url| {
+            let set = |name: &str| {
+                let found = set.iter().find(|(variable, _)| *variable == name);
+                found.map(|(_, value)| value.to_string())
+            };
+            let proxies = proxies(url, set);
+            proxies.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+        };
+        let all = [("http_proxy", "plain"), ("HTTPS_PROXY", "tls"), ("no_proxy", "here")];
+        assert_eq!(machine(&all, "http://a/"), ["ALL_PROXY=plain", "NO_PROXY=here"]);
+        assert_eq!(machine(&all, "HTTPS://a/"), ["ALL_PROXY=tls", "NO_PROXY=here"]);
+        assert_eq!(machine(&[("all_proxy", "any")], "https://a/"), ["ALL_PROXY=any"]);
+        for none in [("HTTP_PROXY", "set by a request"), ("http_proxy", ""), ("PATH", "/bin")] {
+            assert_eq!(machine(&[none], "http://a/"), [""; 0]);
+        }
     }
 }

@@ -103,8 +103,8 @@ pub(super) struct Root {
 enum Stop {
     /// The name is not there.
     Missing,
-    /// A link leads to this place inside the root, which is not there.
-    Dangling { link: Vec<u8>, to: Vec<u8> },
+    /// A link leads by way of this place inside the root, which is not there, and on to `beyond`.
+    Dangling { link: Vec<u8>, to: Vec<u8>, beyond: Vec<u8> },
     /// Something other than a directory is there.
     Obstructed(Vec<u8>),
     /// Anything else.
@@ -137,10 +137,12 @@ impl Root {
         let (dir, stop) = self.walk(place);
         let at = self.kept.last().map_or(0, |(end, _)| *end);
         let real = match stop {
-            Some(Stop::Dangling { to, .. }) => to,
+            Some(Stop::Dangling { to, beyond, .. }) => {
+                [&*to, &beyond, &place.as_bytes()[first_name(place, at).as_str().len()..]].concat()
+            }
             _ => [&dir.path, &place.as_bytes()[at..]].concat(),
         };
-        RootPath::parse(&String::from_utf8_lossy(&real)).ok().filter(|real| real.as_str() != place)
+        lexical(&real).filter(|real| real.as_str() != place)
     }
 
     /// The root's own directory.
@@ -165,6 +167,13 @@ impl Root {
         let (dir, stop) = self.walk(parent);
         let at = self.kept.last().map_or(0, |(end, _)| *end).min(parent.len());
         let rest = if stop.is_some() { &text[at..] } else { &text[parent.len()..] };
+        let behind = match &stop {
+            Some(Stop::Dangling { to, beyond, .. }) => {
+                let after = &text.as_bytes()[first_name(text, at).as_str().len()..];
+                lexical(&[to, beyond, after].concat())
+            }
+            _ => None,
+        };
         let reached = match stop {
             None => {
                 let name = CString::new(path.name()).expect("a path holds no NUL");
@@ -174,7 +183,9 @@ impl Root {
             Some(stop) => Err(stop.trouble(path, verb)),
         };
         // Even where the way ends early: the host's own places are refused before they exist.
-        self.guard(path, &dir, rest, intent).map_or(reached, |why| Err(refused(path, verb, why)))
+        let refuse = |behind: RootPath| self.refuses(&behind, intent).map(Cow::from);
+        let why = self.guard(path, &dir, rest, intent).or_else(|| behind.and_then(refuse));
+        why.map_or(reached, |why| Err(refused(path, verb, why)))
     }
 
     /// The last directory on the way to `parent`, and why it is not the end of it.
@@ -248,19 +259,26 @@ impl Root {
         budget.links -= 1;
         let target = sys::read_link(&fd, c"").map_err(failed)?;
         let mut dir = if target.starts_with(b"/") { self.top.clone() } else { at.clone() };
-        for name in target.split(|&byte| byte == b'/') {
+        let mut names = target.split(|&byte| byte == b'/');
+        while let Some(name) = names.next() {
             let entered = match name {
                 b"" | b"." => continue,
                 b".." => self.above(&dir, budget),
                 name => self.enter(&dir, name, budget),
             };
-            dir = entered.map_err(|stop| match stop {
-                Stop::Missing => {
+            dir = match entered {
+                Ok(entered) => entered,
+                Err(Stop::Missing) => {
                     let to = [&dir.path, b"/".as_slice(), name].concat();
-                    Stop::Dangling { link: link.clone(), to }
+                    let beyond = joined(names);
+                    return Err(Stop::Dangling { link, to, beyond });
                 }
-                stop => stop,
-            })?;
+                Err(Stop::Dangling { link, to, beyond }) => {
+                    let beyond = [beyond, joined(names)].concat();
+                    return Err(Stop::Dangling { link, to, beyond });
+                }
+                Err(stop) => return Err(stop),
+            };
         }
         self.may_lead(stat.uid, &link, &dir)?;
         Ok(dir)
@@ -335,7 +353,9 @@ impl Root {
             Intent::Text(text) => {
                 self.own.refuses(path).or_else(|| self.own.refuses_text(path, text))
             }
-            Intent::Link(target) => self.own.refuses_link(path, target),
+            Intent::Link(target) => {
+                self.own.refuses(path).or_else(|| self.own.refuses_link(path, target))
+            }
         }
     }
 }
@@ -350,7 +370,7 @@ impl Stop {
                 let awaits = String::from_utf8(at).ok().map(|at| Object::new("path", &at));
                 Trouble { awaits, ..trouble(path, verb, cause) }
             }
-            Stop::Dangling { link, to } => {
+            Stop::Dangling { link, to, .. } => {
                 let (from, at) = (quoted(&link), quoted(&to));
                 let cause = format!("the link {from} on the way leads to {at}, which is not there");
                 let awaits = String::from_utf8(to).ok().map(|to| Object::new("path", &to));
@@ -374,6 +394,25 @@ pub(super) fn trouble(path: &RootPath, verb: &str, cause: impl std::fmt::Display
 fn first_name(text: &str, at: usize) -> RootPath {
     let end = text[at + 1..].find('/').map_or(text.len(), |next| at + 1 + next);
     RootPath::parse(&text[..end]).expect("the beginning of a path up to a name is a path")
+}
+
+/// Names as the end of a path.
+fn joined<'n>(names: impl Iterator<Item = &'n [u8]>) -> Vec<u8> {
+    names.flat_map(|name| [b"/".as_slice(), name]).flatten().copied().collect()
+}
+
+/// The path that `text` would name if every name on it were a directory.
+fn lexical(text: &[u8]) -> Option<RootPath> {
+    let text = String::from_utf8_lossy(text);
+    let mut names = Vec::new();
+    for name in text.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    RootPath::parse(&format!("/{}", names.join("/"))).ok()
 }
 
 /// `prefix` is `path` or a directory on the way to it.

@@ -63,18 +63,33 @@ fn contents(dir: &Dir, name: &CStr) -> io::Result<()> {
 
 pub(super) fn whole_systems<'a>(group: &[&'a Entry]) -> Result<(), Failed<'a>> {
     let mut done = BTreeSet::new();
-    let mut parent: Option<&Rc<Dir>> = None;
+    let mut last: Option<(&Rc<Dir>, u64)> = None;
     for entry in group {
-        let dir = &entry.spot.dir;
-        if parent.is_some_and(|parent| Rc::ptr_eq(parent, dir)) {
-            continue;
-        }
-        parent = Some(dir);
-        let (device, _) = sys::stat(&dir.fd).map_err(|error| (*entry, error))?.identity;
-        if done.insert(device) {
-            let synced = dir.reopen().and_then(|dir| sys::sync_file_system(&dir));
-            synced.map_err(|error| (*entry, error))?;
-        }
+        let device = match last {
+            Some((dir, device)) if Rc::ptr_eq(dir, &entry.spot.dir) => Ok(device),
+            _ => whole_system(&entry.spot.dir, &mut done),
+        };
+        let device = device.map_err(|error| (*entry, error))?;
+        last = Some((&entry.spot.dir, device));
+        elsewhere(entry, device).map_err(|error| (*entry, error))?;
     }
     Ok(())
+}
+
+/// Syncs the file system that `dir` lies on, unless it is among those that have been.
+fn whole_system(dir: &Dir, done: &mut BTreeSet<u64>) -> io::Result<u64> {
+    let (device, _) = sys::stat(&dir.fd)?.identity;
+    if done.insert(device) {
+        sys::sync_file_system(&dir.reopen()?)?;
+    }
+    Ok(device)
+}
+
+/// Syncs an entry that is itself of another file system than its parent: a mount point.
+fn elsewhere(entry: &Entry, parents: u64) -> io::Result<()> {
+    let Spot { dir, name } = &entry.spot;
+    if entry.dirty != Dirty::Itself || sys::stat_at(&dir.fd, name)?.identity.0 == parents {
+        return Ok(());
+    }
+    contents(dir, name)
 }

@@ -64,7 +64,7 @@ impl Pass<'_> {
                 continue;
             }
             let object = declared.resource.object();
-            let trouble = match self.look(declared, &object) {
+            let trouble = match self.look_again(declared, &object) {
                 Ok(verdict) if verdict.steps.is_empty() => continue,
                 Ok(verdict) => Trouble::new(
                     format!("look once more at {}", object.name()),

@@ -190,7 +190,7 @@ impl Pass<'_> {
             if member.verdict.steps.is_empty() || !matches!(progress, Progress::Going(_)) {
                 continue;
             }
-            let trouble = match self.look(member.turn.declared(), &member.object) {
+            let trouble = match self.look_again(member.turn.declared(), &member.object) {
                 Ok(verdict) if verdict.steps.is_empty() => continue,
                 Ok(verdict) => Trouble::new(
                     format!("read back {}", member.object.name()),
@@ -209,6 +209,9 @@ impl Pass<'_> {
         progress: Progress,
         took_ms: u64,
     ) -> Result<(), Error> {
+        if !matches!(progress, Progress::Going(_)) {
+            self.withdraw(&member, &progress)?;
+        }
         match progress {
             Progress::Going(_) => {
                 for parent in member.parents() {
@@ -217,17 +220,15 @@ impl Pass<'_> {
                 self.ledger.applied(&member)?;
                 let Member { turn, outcome, verdict, diff, .. } = member;
                 let detail = match verdict.steps.is_empty() {
-                    true => super::turn::note(outcome),
+                    true => super::turn::noted(outcome),
                     false => verdict.detail,
                 };
                 self.line(turn, outcome, took_ms, detail, diff);
             }
             Progress::Failed(stage, trouble) => {
-                self.withdraw(&member)?;
                 self.fail(member.turn, &member.object, stage, trouble)?;
             }
             Progress::Withdrawn => {
-                self.withdraw(&member)?;
                 self.line(member.turn, Outcome::NotReached, 0, String::new(), None);
             }
         }
@@ -235,8 +236,9 @@ impl Pass<'_> {
     }
 
     /// Takes an intent back as far as nothing came of it: what is not there was not made, and must
-    /// not be taken for ours should it come to be there.
-    fn withdraw(&mut self, member: &Member<'_>) -> Result<(), Error> {
+    /// not be taken for ours should it come to be there; what was there and never had its turn is
+    /// as it was. Whatever else failed may be half done, and stays intended.
+    fn withdraw(&mut self, member: &Member<'_>, progress: &Progress) -> Result<(), Error> {
         for parent in member.parents() {
             if self.is_there(&parent) == Some(false) {
                 self.ledger.withdrawn(member, &at(&parent))?;
@@ -244,7 +246,11 @@ impl Pass<'_> {
         }
         // Whether a command or a kernel write did anything cannot be seen from outside.
         let Some(path) = path_of(&member.object) else { return Ok(()) };
-        if member.verdict.existed || self.is_there(&path) == Some(false) {
+        let at_once = |step: &Step| matches!(step, Step::Access { .. });
+        let spared = member.verdict.existed
+            && matches!(progress, Progress::Withdrawn)
+            && !member.verdict.steps.iter().any(at_once);
+        if spared || self.is_there(&path) == Some(false) {
             self.ledger.withdrawn(member, &member.object)?;
         }
         Ok(())

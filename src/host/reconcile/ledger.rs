@@ -22,6 +22,22 @@ pub struct Ledger<'s> {
     secrets: Option<&'s Secrets>,
 }
 
+/// What the store knows of an object.
+pub(super) struct Known {
+    /// What it is to the host.
+    pub standing: Standing,
+    /// What has to be recorded of it where it matches without a step: that it is adopted, has
+    /// another id, or that an interrupted pass had made it so. `None` when there is nothing new.
+    pub note: Option<Outcome>,
+}
+
+impl Default for Known {
+    /// Of an object that nobody owns.
+    fn default() -> Known {
+        Known { standing: Standing::Unowned, note: Some(Outcome::Unchanged) }
+    }
+}
+
 /// Last applied forms.
 #[derive(Default)]
 pub(super) struct Held {
@@ -58,10 +74,22 @@ impl<'s> Ledger<'s> {
         }
     }
 
-    /// What an object is to the host, as a thing of this type.
-    pub(super) fn standing(&self, object: &Object, kind: &str) -> Standing {
-        let owned = self.state().get(object.as_str()).filter(|owned| owned.of_type == kind);
-        owned.map_or(Standing::Unowned, |owned| owned.standing)
+    /// What is known of an object, should it be a thing of this type.
+    pub(super) fn known(&self, object: &Object, declared: &Declared) -> Known {
+        let kind = declared.resource.kind();
+        let Some(owned) = self.state().get(object.as_str()) else { return Known::default() };
+        let same_kind = owned.of_type == kind;
+        let note = match (owned.form, owned.pending) {
+            _ if !same_kind || owned.implied => Some(Outcome::Unchanged),
+            (None, _) if owned.standing == Standing::Created => Some(Outcome::Created),
+            (None, _) => Some(Outcome::Changed),
+            (Some(form), Some(pending)) if form != pending => Some(Outcome::Changed),
+            (Some(_), Some(_)) => Some(Outcome::Corrected),
+            (Some(_), None) if *owned.id != *declared.id => Some(Outcome::Unchanged),
+            (Some(_), None) => None,
+        };
+        let standing = if same_kind { owned.standing } else { Standing::Unowned };
+        Known { standing, note }
     }
 
     /// What the object holds may be secret, whatever is declared now.
@@ -83,24 +111,6 @@ impl<'s> Ledger<'s> {
                 Some(form) if form == self.form(turn) => Outcome::Corrected,
                 Some(_) => Outcome::Changed,
             },
-        }
-    }
-
-    /// What has to be recorded of a resource that matches without a step: that it is adopted, has
-    /// another id, or that an interrupted pass had made it so. `None` when there is nothing new.
-    pub(super) fn to_note(&self, object: &Object, turn: Turn<'_>) -> Option<Outcome> {
-        let kind = turn.declared().resource.kind();
-        let Some(owned) = self.state().get(object.as_str()) else {
-            return Some(Outcome::Unchanged);
-        };
-        match (owned.form, owned.pending) {
-            _ if owned.of_type != kind || owned.implied => Some(Outcome::Unchanged),
-            (None, _) if owned.standing == Standing::Created => Some(Outcome::Created),
-            (None, _) => Some(Outcome::Changed),
-            (Some(form), Some(pending)) if form != pending => Some(Outcome::Changed),
-            (Some(_), Some(_)) => Some(Outcome::Corrected),
-            (Some(_), None) if *owned.id != *turn.declared().id => Some(Outcome::Unchanged),
-            (Some(_), None) => None,
         }
     }
 
@@ -151,9 +161,13 @@ impl<'s> Ledger<'s> {
 
     fn parent(&mut self, kind: Kind, member: &Member<'_>, path: &RootPath) -> Result<(), Error> {
         let object = at(path);
-        // Declared by another resource, and missing until now: that is its own affair.
-        if self.state().get(object.as_str()).is_some_and(|owned| !owned.implied) {
-            return Ok(());
+        // Declared by another resource, and missing until now: its own turn says how it went.
+        let known = self.state().get(object.as_str());
+        if known.is_some_and(|it| !it.implied && it.of_type == "directory") {
+            return match kind {
+                Kind::Began => self.again(kind, &object),
+                _ => Ok(()),
+            };
         }
         let record = self.about(kind, member, &object);
         let of_type = Some("directory".into());
@@ -164,6 +178,31 @@ impl<'s> Ledger<'s> {
             made: Some(Made::Created),
             ..record
         })
+    }
+
+    /// Says again what is known of an object that is owned: `Began`, since it is about to go;
+    /// `Applied`, since an interrupted pass had made it.
+    pub(super) fn again(&mut self, kind: Kind, object: &Object) -> Result<(), Error> {
+        let Some(owned) = self.state().get(object.as_str()) else { return Ok(()) };
+        let form = match kind {
+            Kind::Began => owned.form.or(owned.pending),
+            _ => owned.pending.or(owned.form),
+        };
+        let record = Record {
+            source: Some(owned.source),
+            object: Some(object.as_str().into()),
+            of_type: Some(owned.of_type.to_string().into()),
+            id: Some(owned.id.to_string().into()),
+            made: Some(match owned.standing {
+                Standing::Adopted => Made::Adopted,
+                _ => Made::Created,
+            }),
+            implied: owned.implied,
+            form: form.map(Hex),
+            outcome: (kind == Kind::Applied).then_some(Outcome::Created),
+            ..Record::new(kind)
+        };
+        self.append(record)
     }
 
     /// Takes an intent back: nothing came of it.
@@ -319,7 +358,7 @@ impl<'s> Ledger<'s> {
     /// What every record about an object that is being made says.
     fn about<'r>(&self, kind: Kind, member: &'r Member<'_>, object: &'r Object) -> Record<'r> {
         let turn = member.turn;
-        let standing = match self.standing(object, turn.declared().resource.kind()) {
+        let standing = match self.known(object, turn.declared()).standing {
             Standing::Unowned if member.verdict.existed => Standing::Adopted,
             Standing::Unowned => Standing::Created,
             known => known,

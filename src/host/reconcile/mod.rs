@@ -11,15 +11,15 @@ mod ledger;
 mod release;
 mod turn;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::declaration::{Declaration, Own};
+use crate::declaration::{Declaration, Fault, Own};
 use crate::error::{Error, Stage};
 use crate::machine::{self, Machine};
 use crate::plan::{self, Claims, Fate};
 use crate::report::{Failure, Line, Outcome, Report, Trigger, REPORT};
 use crate::resource::{Object, RootPath, Trouble};
-use crate::store::Source;
+use crate::store::{Kind, Owned, Source};
 
 use group::Group;
 pub use ledger::Ledger;
@@ -41,6 +41,9 @@ pub struct Work<'d> {
 pub trait Watch {
     /// `done` of `all` resources have had their turn; `doing` is what happens now.
     fn progress(&mut self, done: usize, all: usize, doing: &str);
+
+    /// This will be let go of, in this order, once everything declared matches.
+    fn releasing(&mut self, goes: &[Owned<'_>]);
 
     /// Someone asked the pass to end; it does so before the next resource.
     fn interrupted(&self) -> bool;
@@ -85,6 +88,8 @@ pub fn reconcile<'p, 'd>(
         gone: HashMap::new(),
         releasing: Vec::new(),
         leading: HashSet::new(),
+        names_releasing: BTreeSet::new(),
+        unclosed: Vec::new(),
         stops_at_failure: false,
         ended: None,
         settled: 0,
@@ -97,9 +102,8 @@ pub fn reconcile<'p, 'd>(
         let before = pass.errors.len();
         pass.settled = 0;
         if pass.ended.is_none() {
-            match pass.carry(work) {
-                Err(error) => pass.end(error),
-                Ok(()) => {}
+            if let Err(error) = pass.carry(work) {
+                pass.end(error);
             }
         }
         if pass.ended.is_some() {
@@ -134,6 +138,23 @@ pub fn paused_report<'d>(works: &[Work<'d>], trigger: Trigger, reason: &str) -> 
     }
 }
 
+/// The report, or in a dry run the plan, of a declaration that was refused.
+pub fn refused_report(schema: &'static str, what: &str, faults: &[Fault]) -> Report<'static> {
+    let now = machine::now().to_string();
+    Report {
+        schema,
+        id: machine::random_id(),
+        node: None,
+        trigger: Trigger::Command,
+        started: now.clone(),
+        finished: now,
+        outcome: Outcome::Refused,
+        declarations: Vec::new(),
+        lines: Vec::new(),
+        errors: faults.iter().map(|fault| Failure::of_fault(what, fault)).collect(),
+    }
+}
+
 /// A pass in the making.
 struct Pass<'p> {
     machine: &'p mut Machine,
@@ -153,6 +174,10 @@ struct Pass<'p> {
     releasing: Vec<Object>,
     /// Of these, the links: what is declared beyond one has to wait until it is gone.
     leading: HashSet<Object>,
+    /// The same in the order of names.
+    names_releasing: BTreeSet<Object>,
+    /// Directories made along with something, or not, by a pass that was interrupted.
+    unclosed: Vec<RootPath>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
     /// Why the pass goes no further: an interruption, or a store that cannot be written.
@@ -169,13 +194,21 @@ impl Pass<'_> {
         if self.ledger.is_dry() {
             return;
         }
-        let interrupted = self.ledger.state().owned().filter(|owned| owned.pending.is_some());
-        let paths: Vec<RootPath> = interrupted
-            .filter_map(|owned| RootPath::parse(owned.object.strip_prefix("path:")?).ok())
+        let interrupted: Vec<(RootPath, bool)> = self
+            .ledger
+            .state()
+            .pending()
+            .filter_map(|owned| {
+                let path = RootPath::parse(owned.object.strip_prefix("path:")?).ok()?;
+                Some((path, owned.implied))
+            })
             .collect();
-        for path in paths {
+        for (path, implied) in interrupted {
             // What cannot be removed is in the way of its own resource, and said there.
             let _ = self.machine.sweep(&path);
+            if implied {
+                self.unclosed.push(path);
+            }
         }
     }
 
@@ -186,6 +219,10 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
+        self.names_releasing = self.releasing.iter().cloned().collect();
+        let goes = self.releasing.iter().rev();
+        let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
+        self.options.watch.releasing(&goes);
         self.leading = plan::leading(&self.releasing, state);
         let failures = self.errors.len();
         self.advance(work, &fates)?;
@@ -193,11 +230,25 @@ impl Pass<'_> {
             return Ok(());
         }
         if self.errors.len() == failures {
+            self.close_parents()?;
             let goes = self.still_owned(work);
             return self.release(source, goes);
         }
         if self.stops_at_failure {
             self.hold_rest(work)?;
+        }
+        Ok(())
+    }
+
+    /// Closes the intents of parents that are there: no resource's turn does, since none lacks
+    /// them any more.
+    fn close_parents(&mut self) -> Result<(), Error> {
+        for path in std::mem::take(&mut self.unclosed) {
+            let object = turn::at(&path);
+            let pending = self.ledger.state().get(object.as_str()).and_then(|it| it.pending);
+            if pending.is_some() && self.is_there(&path) == Some(true) {
+                self.ledger.again(Kind::Applied, &object)?;
+            }
         }
         Ok(())
     }

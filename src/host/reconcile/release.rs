@@ -1,5 +1,6 @@
 //! Letting go of what is no longer declared: removed, put back, forgotten or left, and recorded
-//! once that is so.
+//! once that is so. What is to be removed or put back has an intent first, as what is made has: the
+//! store never claims for certain what an interrupted pass may have taken away.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::report::{Line, Outcome};
 use crate::resource::parting::{parting, Parting};
 use crate::resource::{Access, Answer, Entry, Found, Object, Question, Removable, RootPath, Step};
 use crate::resource::{Standing, Trouble};
-use crate::store::Source;
+use crate::store::{Kind, Source};
 
 /// How it went with one object.
 enum Gone {
@@ -52,11 +53,27 @@ impl Pass<'_> {
             return Ok(());
         }
         self.touched = true;
+        let dry = self.ledger.is_dry();
+        if !dry {
+            for it in &parted {
+                if parting(&it.kind, it.standing) != Parting::Forget {
+                    self.ledger.again(Kind::Began, &it.object)?;
+                }
+            }
+            self.ledger.flush()?;
+        }
         let mut ends: Vec<(Parted, Gone)> = Vec::with_capacity(parted.len());
         for it in parted {
-            let gone = self.part(&it);
+            let gone = match self.part(&it) {
+                Gone::As(Outcome::Left, why) if holds_failed(&it, &ends) => {
+                    let doing = format!("remove {}", it.object.name());
+                    let cause = format!("{why}, since not everything in it could be removed");
+                    Gone::Not(Trouble::new(doing, cause))
+                }
+                gone => gone,
+            };
             // What lies in a directory goes before it.
-            if let (true, Gone::As(outcome, _)) = (self.ledger.is_dry(), &gone) {
+            if let (true, Gone::As(outcome, _)) = (dry, &gone) {
                 self.gone.insert(it.object.clone(), *outcome);
             }
             ends.push((it, gone));
@@ -223,4 +240,13 @@ impl Pass<'_> {
             position: None,
         });
     }
+}
+
+/// Something of ours beneath `it` could not be removed: then neither can it be, yet.
+fn holds_failed(it: &Parted, ends: &[(Parted, Gone)]) -> bool {
+    let beneath = |other: &Object| {
+        let rest = other.as_str().strip_prefix(it.object.as_str());
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    ends.iter().any(|(other, gone)| matches!(gone, Gone::Not(_)) && beneath(&other.object))
 }

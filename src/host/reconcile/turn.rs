@@ -8,7 +8,7 @@ use crate::error::{Error, Stage};
 use crate::plan;
 use crate::report::{Line, Outcome};
 use crate::resource::{directory, Answer, Entry, Found, Make, Object, Place, Question, RootPath};
-use crate::resource::{Step, Trouble, Verdict};
+use crate::resource::{Standing, Step, Trouble, Verdict};
 use crate::store::Source;
 
 /// A resource whose turn has come.
@@ -65,10 +65,11 @@ impl Pass<'_> {
         let declared = turn.declared();
         let object = declared.resource.object();
         self.done += 1;
-        // What is asked of a command or the kernel may hang on what is pending; so does what lies
-        // beyond a link.
+        // What is asked of a command or the kernel may hang on what is pending, as does what lies
+        // beyond a link; and what is pending may make this very thing, as a parent of another.
         let is_path = matches!(declared.resource.question(), Question::Path { .. });
-        if !is_path || self.link_above(&object).is_some() {
+        let hangs = self.link_above(&object).is_some() || self.promised.contains(&object);
+        if !is_path || hangs {
             self.flush(group)?;
         }
         match self.decide(turn, &object, group)? {
@@ -114,20 +115,20 @@ impl Pass<'_> {
         object: &Object,
         group: &mut Group<'d>,
     ) -> Result<Decision<'d>, Error> {
+        let kind = turn.declared().resource.kind();
         let mut cleared = false;
         self.clear_way(turn, object, group)?;
         if let Some(decision) = self.hidden(turn, object) {
             return Ok(decision);
         }
         loop {
-            let trouble = match self.look(turn.declared(), object) {
-                // Made along with an earlier resource of the group, and not yet there to be seen.
-                Ok(_) if self.promised.contains(object) && !group.is_empty() => {
-                    self.flush(group)?;
-                    continue;
-                }
+            let known = self.ledger.known(object, turn.declared());
+            let trouble = match self.look(turn.declared(), object, known.standing) {
                 Ok(verdict) => match self.missing_parent(&verdict) {
-                    None => return self.weigh(turn, object, verdict, group),
+                    None if cleared || !self.buries(object, kind, &verdict) => {
+                        return self.weigh(turn, object, verdict, known.note, group)
+                    }
+                    None => Trouble::new(format!("make {}", object.name()), "something is to go"),
                     Some(parent) => no_parent(object, &parent),
                 },
                 Err(trouble) => trouble,
@@ -139,7 +140,6 @@ impl Pass<'_> {
             if let Some(awaited) = trouble.awaits.as_ref().filter(|it| self.promised.contains(it)) {
                 return Ok(self.foresee_unknown(turn, object, until(awaited)));
             }
-            let kind = turn.declared().resource.kind();
             let mut blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
             blockers.retain(|blocker| !self.gone.contains_key(blocker));
             if cleared || blockers.is_empty() {
@@ -222,14 +222,24 @@ impl Pass<'_> {
         &mut self,
         declared: &'d Declared,
         object: &Object,
+        standing: Standing,
     ) -> Result<Verdict<'d>, Trouble> {
-        let resource = &declared.resource;
-        let mut answer = self.machine.ask(&resource.question(), declared.timeout)?;
+        let mut answer = self.machine.ask(&declared.resource.question(), declared.timeout)?;
         if self.ledger.is_dry() && self.promised.contains(object) {
             let replaces = above(object).chain([object.clone()]).any(|it| self.has_made_way(&it));
             made_along(&mut answer, replaces);
         }
-        resource.judge(&answer, self.ledger.standing(object, resource.kind()))
+        declared.resource.judge(&answer, standing)
+    }
+
+    /// The same of a resource that has had its turn.
+    pub(super) fn look_again<'d>(
+        &mut self,
+        declared: &'d Declared,
+        object: &Object,
+    ) -> Result<Verdict<'d>, Trouble> {
+        let known = self.ledger.known(object, declared);
+        self.look(declared, object, known.standing)
     }
 
     /// What an undisturbed look came to: nothing to do, something to note, or steps.
@@ -238,6 +248,7 @@ impl Pass<'_> {
         turn: Turn<'d>,
         object: &Object,
         mut verdict: Verdict<'d>,
+        note: Option<Outcome>,
         group: &mut Group<'d>,
     ) -> Result<Decision<'d>, Error> {
         if let Some(why) = verdict.not_applicable {
@@ -252,14 +263,25 @@ impl Pass<'_> {
         if !verdict.steps.is_empty() {
             return Ok(Decision::Act(verdict));
         }
-        if let Some(outcome) = self.ledger.to_note(object, turn) {
+        if let Some(outcome) = note {
             if self.ledger.is_dry() {
-                self.line(turn, outcome, 0, note(outcome), None);
+                self.line(turn, outcome, 0, noted(outcome), None);
             } else {
                 self.join(turn, object.clone(), verdict, outcome, None, group)?;
             }
         }
         Ok(Decision::Settled)
+    }
+
+    /// What is to be let go of has its name beneath this, which is no directory. Once this is made,
+    /// that name would lead nowhere, or by a link to what is not ours.
+    fn buries(&self, object: &Object, kind: &str, verdict: &Verdict) -> bool {
+        if verdict.existed || verdict.steps.is_empty() || kind == "directory" {
+            return false;
+        }
+        let beneath = Object::new(object.space(), &format!("{}/", object.name()));
+        let first = self.names_releasing.range(&beneath..).next();
+        first.is_some_and(|it| it.as_str().starts_with(beneath.as_str()))
     }
 
     /// In a dry run: says what would be done, and takes it for done.
@@ -359,7 +381,7 @@ fn no_parent(object: &Object, parent: &RootPath) -> Trouble {
 }
 
 /// What is said of a resource that matches and yet has something to be recorded.
-pub(super) fn note(outcome: Outcome) -> String {
+pub(super) fn noted(outcome: Outcome) -> String {
     match outcome {
         Outcome::Unchanged => "there before; recorded as declared now",
         Outcome::Claimed => "taken over",

@@ -42,7 +42,7 @@ impl Resource for Directory {
         match &answer.found {
             Found::Nothing => Ok(Verdict {
                 steps: vec![make(&self.path, wanted)],
-                detail: "absent".into(),
+                detail: super::ABSENT.into(),
                 ..Verdict::default()
             }),
             Found::NoParent(topmost) => {
@@ -50,7 +50,7 @@ impl Resource for Directory {
                 let missing = self.ancestors.iter().filter(|path| path.is_within(topmost));
                 let mut steps: Vec<Step> = missing.map(|path| make(path, parent)).collect();
                 steps.push(make(&self.path, wanted));
-                Ok(Verdict { steps, detail: "absent".into(), ..Verdict::default() })
+                Ok(Verdict { steps, detail: super::ABSENT.into(), ..Verdict::default() })
             }
             Found::Entry { kind: Entry::Directory, mode, uid, gid, .. } => {
                 let detail = wanted.difference(*mode, *uid, *gid);

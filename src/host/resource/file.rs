@@ -111,7 +111,7 @@ impl Resource for File {
 impl File {
     fn absent(&self, wanted: Wanted) -> Verdict<'_> {
         let steps = vec![self.place(wanted, false)];
-        Verdict { steps, detail: "absent".into(), ..Verdict::default() }
+        Verdict { steps, detail: super::ABSENT.into(), ..Verdict::default() }
     }
 
     fn place(&self, Wanted { mode, uid, gid }: Wanted, over: bool) -> Step<'_> {

@@ -32,6 +32,9 @@ use std::fmt;
 
 pub use path::RootPath;
 
+/// The `detail` of a thing that is not there at all.
+pub const ABSENT: &str = "absent";
+
 /// What is owned: a thing on the machine, whatever the id of the resource that declares it.
 ///
 /// Written `space:name`: `path:/etc/motd`, `sysctl:net.ipv4.ip_forward`, `action:make-ca`. Every
@@ -43,7 +46,11 @@ pub struct Object(Box<str>);
 impl Object {
     /// The object `space:name`.
     pub fn new(space: &str, name: &str) -> Object {
-        Object(format!("{space}:{name}").into())
+        let mut whole = String::with_capacity(space.len() + 1 + name.len());
+        whole.push_str(space);
+        whole.push(':');
+        whole.push_str(name);
+        Object(whole.into())
     }
 
     /// The object as the journal wrote it; `None` where it has no space.

@@ -45,7 +45,7 @@ impl Resource for Symlink {
             vec![Step::Place(Place { path: &self.path, make, mode: 0o777, uid, gid, over })]
         };
         let absent =
-            || Verdict { steps: place(false), detail: "absent".into(), ..Verdict::default() };
+            || Verdict { steps: place(false), detail: super::ABSENT.into(), ..Verdict::default() };
         match &answer.found {
             Found::Nothing => Ok(absent()),
             Found::NoParent(_) => Ok(Verdict { needs_parent: self.path.parent(), ..absent() }),

@@ -16,8 +16,9 @@ pub(super) fn private_directory(dir: &Path) -> Result<(), Error> {
     let failed = |err: io::Error| Error::failed(Stage::Read, doing(), err);
     let found = match fs::metadata(dir) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
-            let doing = format!("make the directory {}", dir.display());
-            return make_directory(dir).map_err(|err| Error::failed(Stage::Record, doing, err));
+            let doing = || format!("make the directory {}", dir.display());
+            make_directory(dir, 0o700).map_err(|err| Error::failed(Stage::Record, doing(), err))?;
+            fs::metadata(dir).map_err(failed)?
         }
         other => other.map_err(failed)?,
     };
@@ -41,13 +42,19 @@ pub(super) fn private_directory(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn make_directory(dir: &Path) -> io::Result<()> {
-    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if let Some(parent) = parent {
-        fs::create_dir_all(parent)?;
+/// Makes `dir` and what is missing above it, durably; another process may do so at the same time.
+fn make_directory(dir: &Path, mode: u32) -> io::Result<()> {
+    let above = dir.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = above.unwrap_or(Path::new("."));
+    match fs::metadata(above) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => make_directory(above, 0o755)?,
+        other => drop(other?),
     }
-    DirBuilder::new().mode(0o700).create(dir)?;
-    sync_directory(parent.unwrap_or(Path::new(".")))
+    match DirBuilder::new().mode(mode).create(dir) {
+        Err(err) if err.kind() == io::ErrorKind::AlreadyExists => {}
+        made => made?,
+    }
+    sync_directory(above)
 }
 
 /// Opens a regular file, its last name not followed; `None` where there is none.
@@ -93,14 +100,14 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
-/// Puts a file of mode 0600 with these bytes at `path` by way of `temporary`, in one instant; it is
-/// not durable before it and its directory are synced.
-pub(super) fn place(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<File> {
+/// Puts a file of mode 0600 with these bytes at `path` by way of `temporary`, in one instant, its
+/// bytes durable before its name; that is so once its directory is synced.
+pub(super) fn place(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
     remove_if_there(temporary)?;
     let mut file = create(temporary)?;
     file.write_all(bytes)?;
-    fs::rename(temporary, path)?;
-    Ok(file)
+    file.sync_all()?;
+    fs::rename(temporary, path)
 }
 
 /// Removes what an earlier process left unfinished.

@@ -14,6 +14,8 @@ pub(super) struct Desk {
     pub accepted: Option<Accepted>,
     pub whole: Option<Whole>,
     pub ceded: BTreeSet<Box<str>>,
+    /// Nothing has been accepted, begun or claimed since all of it was applied.
+    pub settled: bool,
 }
 
 /// A declaration that was applied whole.

@@ -136,6 +136,17 @@ impl Table {
         (0..self.slots.len() as u32).filter(live)
     }
 
+    /// The positions of what has an open intent.
+    pub fn pending(&self) -> impl Iterator<Item = u32> + '_ {
+        let open = LIVE | PENDING;
+        (0..self.slots.len() as u32).filter(move |&at| self.slots[at as usize].flags & open == open)
+    }
+
+    /// On whose behalf each object is owned.
+    pub fn sources(&self) -> impl Iterator<Item = Source> + '_ {
+        self.slots.iter().filter(|slot| slot.flags & LIVE != 0).map(|slot| slot.source)
+    }
+
     /// What is at a position.
     pub fn view(&self, at: u32) -> (Owned<'_>, Slot) {
         let slot = self.slots[at as usize];

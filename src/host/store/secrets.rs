@@ -2,7 +2,7 @@
 //! that never leaves the machine, so that the name tells nothing of the value.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ const NAME: usize = 32;
 pub struct Secrets {
     dir: PathBuf,
     key: [u8; 32],
-    unsynced: Vec<PathBuf>,
+    /// Names were made, by this process or an earlier one, that need not be durable.
+    unsynced: bool,
 }
 
 impl Secrets {
@@ -40,7 +41,7 @@ impl Secrets {
         random(&mut key);
         make(state, &dir, &key)
             .map_err(|err| Error::failed(Stage::Record, format!("make {}", dir.display()), err))?;
-        Ok(Secrets { dir, key, unsynced: Vec::new() })
+        Ok(Secrets { dir, key, unsynced: false })
     }
 
     /// Opens the secrets of the store in `state`, if it has any, without writing.
@@ -60,7 +61,7 @@ impl Secrets {
             .map_err(|err| Error::failed(Stage::Read, doing(), err))?;
         let path = path.display().to_string();
         match bytes.try_into() {
-            Ok(key) => Ok(Some(Secrets { dir, key, unsynced: Vec::new() })),
+            Ok(key) => Ok(Some(Secrets { dir, key, unsynced: false })),
             Err(_) => Err(Error::Damaged { path, line: 0, why: "is not 32 bytes".into() }),
         }
     }
@@ -78,6 +79,7 @@ impl Secrets {
     /// It cannot be written.
     pub fn put(&mut self, value: &[u8]) -> Result<String, Error> {
         let name = self.name(value);
+        self.unsynced = true;
         if self.get(&name).is_ok() {
             return Ok(name);
         }
@@ -85,7 +87,6 @@ impl Secrets {
         files::place(&path, &self.dir.join(format!("{name}.new")), value).map_err(|err| {
             Error::failed(Stage::Record, format!("write {}", path.display()), err)
         })?;
-        self.unsynced.push(path);
         Ok(name)
     }
 
@@ -94,16 +95,13 @@ impl Secrets {
     /// # Errors
     /// It cannot be written.
     pub fn sync(&mut self) -> Result<(), Error> {
-        if self.unsynced.is_empty() {
+        if !self.unsynced {
             return Ok(());
         }
         let failed =
             |err| Error::failed(Stage::Record, format!("write {}", self.dir.display()), err);
-        for path in &self.unsynced {
-            File::open(path).and_then(|file| file.sync_all()).map_err(failed)?;
-        }
         files::sync_directory(&self.dir).map_err(failed)?;
-        self.unsynced.clear();
+        self.unsynced = false;
         Ok(())
     }
 
@@ -182,8 +180,7 @@ fn make(state: &Path, dir: &Path, key: &[u8; 32]) -> io::Result<()> {
         Err(err) if err.kind() != io::ErrorKind::AlreadyExists => return Err(err),
         _ => {}
     }
-    let file = files::place(&dir.join(KEY), &dir.join(format!("{KEY}.new")), key)?;
-    file.sync_all()?;
+    files::place(&dir.join(KEY), &dir.join(format!("{KEY}.new")), key)?;
     files::sync_directory(dir)?;
     files::sync_directory(state)
 }

@@ -52,6 +52,22 @@ impl State {
         self.accepted(source).is_some_and(|it| self.whole(source) == Some(&it.sha256))
     }
 
+    /// All that `source` owns is what its accepted declaration names, or was made along with that:
+    /// nothing has been begun since it was applied whole.
+    pub fn is_settled(&self, source: Source) -> bool {
+        self.desks[source as usize].settled && self.is_whole(source)
+    }
+
+    /// What was intended and never seen to have come about.
+    pub fn pending(&self) -> impl Iterator<Item = Owned<'_>> {
+        self.table.pending().map(|at| self.table.view(at).0)
+    }
+
+    /// Something is owned on behalf of another than `source`.
+    pub fn is_shared(&self, source: Source) -> bool {
+        self.table.sources().any(|other| other != source)
+    }
+
     /// What the host owns, in order of making.
     pub fn owned(&self) -> impl DoubleEndedIterator<Item = Owned<'_>> {
         self.table.positions().map(|at| self.table.view(at).0)
@@ -220,7 +236,8 @@ impl State {
         let (serial, at) = (record.serial, record.at.0);
         let node = record.node.as_deref().map(Into::into);
         let accepted = Accepted { sha256: sha256.0, serial, node, at, words, position };
-        self.desks[source as usize].accepted = Some(accepted);
+        let desk = &mut self.desks[source as usize];
+        (desk.accepted, desk.settled) = (Some(accepted), false);
         if source == Source::Link {
             self.floor = self.floor.max(serial.unwrap_or(0));
         }
@@ -229,11 +246,17 @@ impl State {
 
     fn intend(&mut self, record: &Record<'_>) -> Result<(), String> {
         let mut said = described(record)?;
-        // What is owned stays what it was until the change has been read back.
         if let Some(at) = self.table.find(said.object) {
-            let known = self.table.slot(at);
-            (said.created, said.source) = (known.created, known.source);
+            let (known, slot) = self.table.view(at);
+            if known.of_type == said.of_type {
+                // What is owned stays what it was until the change has been read back.
+                (said.created, said.source) = (slot.created, slot.source);
+            } else {
+                // Another kind of thing is another thing, and what was there is gone.
+                self.table.release(at);
+            }
         }
+        self.desks[said.source as usize].settled = false;
         let at = self.table.describe(&said)?;
         self.table.slot(at).intend(form(record), record.secret);
         if let Some(before) = &record.before {
@@ -312,7 +335,9 @@ impl State {
                 let slot = self.table.slot(at);
                 (slot.source, slot.declared, slot.applied) = (to, held, record.seq);
             }
-            self.desks[to as usize].ceded.remove(&**object);
+            let desk = &mut self.desks[to as usize];
+            desk.ceded.remove(&**object);
+            desk.settled = false;
         }
         self.desks[from as usize].ceded.insert((**object).into());
         Ok(())
@@ -347,7 +372,8 @@ impl State {
         for Covered { source, sha256, .. } in record.sources.iter().filter(|it| it.whole) {
             let text = self.find_text(*source, sha256.short());
             let whole = Whole { sha256: sha256.0, text, seq: record.seq };
-            self.desks[*source as usize].whole = Some(whole);
+            let desk = &mut self.desks[*source as usize];
+            (desk.whole, desk.settled) = (Some(whole), true);
         }
         if record.outcome == Some(Outcome::Converged) {
             let covered = |source| record.sources.iter().any(|it| it.source == source);

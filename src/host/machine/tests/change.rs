@@ -64,20 +64,32 @@ fn what_has_become_another_kind_is_left() {
 }
 
 #[test]
-fn access_is_the_directorys_and_never_a_links_target() {
+fn access_is_the_entrys_own_and_never_a_links_target() {
     let scratch = Scratch::new();
-    scratch.directory("/d").file("/f", "x").link("/l", "d");
+    scratch.directory("/d").file("/f", "x").link("/l", "d").file("/two", "x");
+    std::fs::hard_link(scratch.at("/two"), scratch.at("/names")).unwrap();
     let mut machine = scratch.machine();
     let (uid, gid) = sys::effective_ids();
     let mut set =
         |at: &str, mode| machine.take(&Step::Access { path: &path(at), mode, uid, gid }, LIMIT);
     let mode = |at| std::fs::metadata(scratch.at(at)).unwrap().mode() & 0o7777;
     set("/d", 0o3710).unwrap();
-    assert_eq!(mode("/d"), 0o3710);
-    for at in ["/l", "/f", "/none"] {
+    set("/f", 0o4711).unwrap();
+    for at in ["/l", "/two", "/none", "/no/parent"] {
         assert!(set(at, 0o777).is_err(), "{at}");
     }
-    assert_eq!((mode("/d"), mode("/f") & 0o111), (0o3710, 0));
+    assert_eq!((mode("/d"), mode("/f"), mode("/names") & 0o111), (0o3710, 0o4711, 0));
+}
+
+#[test]
+fn access_is_given_to_nothing_that_could_block_or_act() {
+    let scratch = Scratch::new();
+    let fifo = std::ffi::CString::new(scratch.at("/fifo").to_str().unwrap()).unwrap();
+    // SAFETY: the name is NUL-terminated.
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+    let (uid, gid) = sys::effective_ids();
+    let step = Step::Access { path: &path("/fifo"), mode: 0o777, uid, gid };
+    trouble(scratch.machine().take(&step, LIMIT), "another thing was put in its place meanwhile");
 }
 
 #[test]

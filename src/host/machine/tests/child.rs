@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::super::child::{run, Call, Ended, How, Unrun, PATH};
+use super::super::child::{run, run_by, Call, Ended, How, Unrun, PATH};
 use super::*;
 use crate::resource::{Command, Step};
 
@@ -50,29 +50,39 @@ fn a_child_beyond_its_limit_is_ended_with_all_its_group() {
     let ended = shell(&script, SHORT);
     assert_eq!(ended.how, How::Overran(SHORT));
     assert_eq!(ended.said(), "was still running after 0.2 s: \"waiting\"");
-    assert!(!runs(&scratch, "/pid"));
+    assert!(ends(pid_in(&scratch)));
 }
 
 #[test]
 fn a_child_that_will_not_end_is_killed() {
     let scratch = Scratch::new();
-    let script = format!(
-        "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > {}; while :; do sleep 1000; done' & wait; wait",
-        scratch.at("/pid").display(),
-    );
+    let (pid, deaf) = (scratch.at("/pid"), scratch.at("/deaf"));
+    let deafness = format!("trap '' TERM; echo $$ > {}; while :; do sleep 9; done", pid.display());
+    scratch.file("/deaf", deafness);
     let began = Instant::now();
-    assert_eq!(shell(&script, SHORT).how, How::Overran(SHORT));
+    let ended = shell(&format!("trap '' TERM; sh {} & wait; wait", deaf.display()), SHORT);
+    assert_eq!(ended.how, How::Overran(SHORT));
     assert!(began.elapsed() < Duration::from_secs(20));
-    assert!(!runs(&scratch, "/pid"));
+    assert!(ends(pid_in(&scratch)));
 }
 
-/// The process whose number is in the file is still there, and no zombie.
-fn runs(scratch: &Scratch, at: &str) -> bool {
-    let pid = String::from_utf8(scratch.read(at)).unwrap();
-    match std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())) {
-        Ok(stat) => !stat.rsplit_once(')').unwrap().1.trim_start().starts_with(['Z', 'X']),
-        Err(_) => false,
+fn pid_in(scratch: &Scratch) -> libc::pid_t {
+    String::from_utf8(scratch.read("/pid")).unwrap().trim().parse().unwrap()
+}
+
+/// The process is gone, or goes within ten seconds: a kill is not done when kill(2) returns.
+fn ends(pid: libc::pid_t) -> bool {
+    // SAFETY: the arguments are those of pidfd_open(2), which takes no memory.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return true;
     }
+    let mut fd = libc::pollfd { fd: fd as i32, events: libc::POLLIN, revents: 0 };
+    // SAFETY: `fd` is writable, and one entry.
+    let ready = unsafe { libc::poll(&mut fd, 1, 10_000) };
+    // SAFETY: the descriptor was opened above and is used nowhere else.
+    unsafe { libc::close(fd.fd) };
+    ready == 1
 }
 
 #[test]
@@ -83,10 +93,10 @@ fn a_grandchild_that_holds_the_pipes_holds_nobody_up_and_is_let_be() {
     let ended = shell(&script, LIMIT);
     assert_eq!((ended.how, ended.out.bytes()), (How::Exited(0), &b"done\n"[..]));
     assert!(began.elapsed() < Duration::from_secs(20));
-    assert!(runs(&scratch, "/pid"));
-    let pid: i32 = String::from_utf8(scratch.read("/pid")).unwrap().trim().parse().unwrap();
+    let pid = pid_in(&scratch);
     // SAFETY: takes no memory; the process is the one that was just started here.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
+    let (still_there, killed) = unsafe { (libc::kill(pid, 0), libc::kill(pid, libc::SIGKILL)) };
+    assert_eq!((still_there, killed), (0, 0));
 }
 
 #[test]
@@ -99,6 +109,16 @@ fn of_a_flood_the_last_is_kept() {
     assert_eq!((exact.out.bytes(), exact.out.cut()), (&b"abc\n"[..], false));
     let endless = run(Call { cap: 1000, ..Call::new(&["yes"]) }, SHORT).unwrap();
     assert_eq!((endless.how, endless.out.bytes().len()), (How::Overran(SHORT), 1000));
+}
+
+#[test]
+fn a_kernel_without_pidfd_shows_a_childs_end_too() {
+    let blind = |script, limit| run_by(Call::new(&["sh", "-c", script]), limit, |_| None).unwrap();
+    let ended = blind("echo out; exit 5", LIMIT);
+    assert_eq!((ended.how, ended.out.bytes()), (How::Exited(5), &b"out\n"[..]));
+    assert_eq!(blind("exec >&- 2>&-; exit 6", LIMIT).how, How::Exited(6));
+    assert_eq!(blind("kill -9 $$", LIMIT).how, How::Killed(9));
+    assert_eq!(blind("sleep 1000", SHORT).how, How::Overran(SHORT));
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn the_longest_name_is_looked_at_and_a_longer_one_is_the_kernels_to_refuse() {
     scratch.file(&name, "x").link("/l", "n".repeat(256));
     let mut machine = scratch.machine();
     assert_eq!(kind(&mut machine, &name), Entry::File { size: 1, holds: None });
-    trouble(ask(&mut machine, "/l/f", None), "file name too long");
+    trouble(ask(&mut machine, "/l/f", None), "too long");
 }
 
 #[test]
