@@ -45,7 +45,7 @@ fn a_plan_shows_old_against_new() {
     for line in ["--- /s/a", "+++ /s/a", " one", "-two", "+three"] {
         assert!(run.out.lines().any(|said| said.trim_start_matches("    ") == line), "{}", run.out);
     }
-    assert!(run.out.contains("plan: 1 changed, 0 unchanged"), "{}", run.out);
+    assert!(run.out.contains("plan: 1 to change"), "{}", run.out);
     assert_eq!(run.code, 0);
     assert_eq!(root.text("/s/a"), "one\ntwo\n");
 }

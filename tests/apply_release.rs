@@ -161,9 +161,12 @@ fn what_is_in_the_way_goes_just_before_what_it_blocks() {
         .collect();
     let wanted = [
         "began path:/s/n",
+        "began path:/s/a",
         "removed path:/s/a",
         "began path:/s/a",
         "began path:/s/m",
+        "began path:/s/c",
+        "began path:/s/b",
         "removed path:/s/c",
         "removed path:/s/b",
     ];
