@@ -16,6 +16,7 @@ pub mod declaration;
 pub mod diff;
 pub mod digest;
 pub mod error;
+pub mod hash;
 pub mod machine;
 pub mod plan;
 pub mod reconcile;

@@ -172,12 +172,21 @@ impl<'a> Judge<'a> for Rules<'_, '_, 'a> {
 
     fn touches(&mut self, field: &str, touch: Touch<'_>) {
         let own = self.own;
+        if let Touch::Link(path, target) = touch {
+            self.whole.link(path, target);
+        }
         let what = match touch {
-            Touch::Entry(path) => own.refuses(path),
-            Touch::Link(path, target) => {
-                self.whole.link(path, target);
-                own.refuses_link(path, target)
+            Touch::Entry(path)
+            | Touch::Link(path, _)
+            | Touch::Directory(path)
+            | Touch::Access(path)
+            | Touch::Text(path, _)
+                if self.whole.is_calm(path, own) =>
+            {
+                None
             }
+            Touch::Entry(path) => own.refuses(path),
+            Touch::Link(path, target) => own.refuses_link(path, target),
             Touch::Directory(path) => own.refuses_directory(path),
             Touch::Access(path) => own.refuses_access(path),
             Touch::Tree(path) => {

@@ -123,6 +123,13 @@ impl Own {
         (rest.is_empty() || rest.starts_with('-')).then_some("the host's own package")
     }
 
+    /// Whatever stands directly in the directory `dir` is neither the host's own, nor above it, nor
+    /// a unit: nothing here would refuse it.
+    pub fn is_calm(&self, dir: &str) -> bool {
+        let dir = usual(dir);
+        self.holds(&dir).is_none() && !self.is_above(&dir) && unit_name(&dir).is_none()
+    }
+
     /// `path` lies in a directory of system units: it is one, or part of one.
     pub fn is_unit_file(path: &str) -> bool {
         unit_name(&usual(path)).is_some()

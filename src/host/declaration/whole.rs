@@ -4,12 +4,13 @@
 //! declaration itself makes.
 
 use std::borrow::Cow;
-use std::collections::hash_map::{Entry, HashMap};
+use std::collections::hash_map::Entry;
 
 use super::check::Reference;
 use super::fault::{quoted, Fault, Faults};
 use super::near::did_you_mean;
 use super::own::Own;
+use crate::hash::Map;
 use crate::resource::kind::{Kind, KINDS};
 use crate::resource::RootPath;
 
@@ -17,15 +18,17 @@ use crate::resource::RootPath;
 #[derive(Default)]
 pub(super) struct Whole<'a> {
     /// The position of each id.
-    ids: HashMap<Cow<'a, str>, u32>,
+    ids: Map<Cow<'a, str>, u32>,
     /// The type of each resource, as its position among [`KINDS`].
     kinds: Vec<u8>,
     /// Who claims what, by space.
-    claims: HashMap<&'static str, HashMap<Cow<'a, str>, u32>>,
+    claims: Map<&'static str, Map<Cow<'a, str>, u32>>,
     /// References to ids that had not been seen.
     pending: Vec<(u32, Reference<'a>)>,
     /// The targets of declared links, by path.
-    links: HashMap<String, String>,
+    links: Map<String, String>,
+    /// The last directory that was asked about, and whether it is calm.
+    calm: (String, bool),
     /// Paths that must not lead to the host's own: all but those of the space `path`.
     reaches: Vec<(u32, String, String)>,
 }
@@ -42,6 +45,15 @@ impl<'a> Whole<'a> {
     /// The place of the first resource of this id.
     pub fn first(&self, id: &str) -> String {
         place(self.ids.get(id).copied().unwrap_or_default(), None)
+    }
+
+    /// Nothing that stands directly in the directory of `path` can be the host's own.
+    pub fn is_calm(&mut self, path: &RootPath, own: &Own) -> bool {
+        let parent = &path.as_str()[..path.as_str().len() - path.name().len() - 1];
+        if self.calm.0 != parent || parent.is_empty() {
+            self.calm = (parent.to_owned(), own.is_calm(parent));
+        }
+        self.calm.1
     }
 
     /// Notes the next resource, its id and its type, as far as it has good ones;
@@ -142,7 +154,7 @@ impl<'a> Whole<'a> {
     /// Follows the declared links on the way to every declared path: what lies behind them may be
     /// the host's own, or another resource's.
     fn follow(&self, own: &Own, faults: &mut Faults) {
-        let none = HashMap::new();
+        let none = Map::default();
         let claimed = self.claims.get("path").unwrap_or(&none);
         let units = self.unit_links();
         let paths = claimed.iter().map(|(path, at)| (*at, "path", &**path));
@@ -158,7 +170,7 @@ impl<'a> Whole<'a> {
             found.then_some((*claimed.get(*link)?, "target", target.clone()))
         }));
         met.sort();
-        let mut found: HashMap<String, u32> = HashMap::new();
+        let mut found: Map<String, u32> = Map::default();
         for (at, field, behind) in met {
             let other = || claimed.get(&*behind).or_else(|| found.get(&behind)).copied();
             let wrong = if behind.is_empty() {

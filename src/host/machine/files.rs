@@ -37,6 +37,11 @@ impl Reader {
         holds: Option<Holds>,
         limit: Duration,
     ) -> io::Result<Found> {
+        if let Some(holds) = holds.filter(|_| !spot.dir.is_of_devices()) {
+            if let Some(found) = self.read(spot, holds, limit)? {
+                return Ok(found);
+            }
+        }
         let stat = match sys::stat_at(&spot.dir.fd, &spot.name) {
             Ok(stat) => stat,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
@@ -54,9 +59,31 @@ impl Reader {
         Ok(Found::Entry { kind, mode, uid, gid, linked })
     }
 
+    /// What is at `spot` where that is a regular file that can be opened: one walk of the kernel to
+    /// it, and not two.
+    fn read(&mut self, spot: &Spot, holds: Holds, limit: Duration) -> io::Result<Option<Found>> {
+        if matches!(holds, Holds::Target(_)) {
+            return Ok(None);
+        }
+        // Why it cannot be opened, a closer look will tell.
+        let Ok(file) = self.open(spot) else { return Ok(None) };
+        let stat = sys::stat(&file)?;
+        if stat.kind != Kind::File {
+            return Ok(None);
+        }
+        let same = match holds {
+            Holds::Bytes(bytes) => bytes.len() as u64 == stat.size && self.equals(&file, bytes)?,
+            Holds::Digest(digest) => self.digest(&file, stat.size, limit)?.as_ref() == Some(digest),
+            Holds::Target(_) => false,
+        };
+        let kind = Entry::File { size: stat.size, holds: Some(same) };
+        let Stat { mode, uid, gid, linked, .. } = stat;
+        Ok(Some(Found::Entry { kind, mode, uid, gid, linked }))
+    }
+
     /// Opens the regular file at `spot` for reading.
     pub fn open(&mut self, spot: &Spot) -> io::Result<OwnedFd> {
-        let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
         if self.no_atime {
             match sys::open(&spot.dir.fd, &spot.name, flags | libc::O_NOATIME, 0) {
                 // Not our file and no CAP_FOWNER over it: a trial run, or a mapped root.

@@ -7,6 +7,7 @@
 //! walk is kept, so that the files of one directory cost one walk.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -34,9 +35,16 @@ pub(super) struct Dir {
     pub fd: OwnedFd,
     /// Where it is inside the root, every link resolved: empty for the root, else `/a/b`.
     pub path: Vec<u8>,
+    /// Nothing directly in it can be the host's own, once that has been asked.
+    calm: OnceCell<bool>,
 }
 
 impl Dir {
+    /// It is, or lies in, a place for devices, the opening of which alone can do things.
+    pub fn is_of_devices(&self) -> bool {
+        self.path.starts_with(b"/dev") && matches!(self.path.get(4), None | Some(b'/'))
+    }
+
     /// A descriptor of the directory itself, which can be synced.
     pub fn reopen(&self) -> io::Result<OwnedFd> {
         sys::open(&self.fd, c".", libc::O_RDONLY | libc::O_DIRECTORY, 0)
@@ -123,7 +131,7 @@ impl Root {
         use std::os::unix::fs::OpenOptionsExt;
         let flags = libc::O_PATH | libc::O_DIRECTORY;
         let fd = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(root)?.into();
-        let top = Rc::new(Dir { fd, path: Vec::new() });
+        let top = Rc::new(Dir { fd, path: Vec::new(), calm: OnceCell::new() });
         let (euid, _) = sys::effective_ids();
         let (behind, walked, kept) = (Vec::new(), String::new(), Vec::new());
         let mut root = Root { top, own: Own::default(), behind, euid, walked, kept };
@@ -228,7 +236,7 @@ impl Root {
         }
         budget.steps -= 1;
         match sys::open(&at.fd, &entry, DIRECTORY, 0) {
-            Ok(fd) => Ok(Rc::new(Dir { fd, path })),
+            Ok(fd) => Ok(Rc::new(Dir { fd, path, calm: OnceCell::new() })),
             Err(error) => match error.raw_os_error() {
                 Some(libc::ENOENT) => Err(Stop::Missing),
                 Some(libc::ELOOP | libc::ENOTDIR) => self.follow(at, &entry, path, budget),
@@ -326,6 +334,10 @@ impl Root {
         rest: &str,
         intent: Intent,
     ) -> Option<Cow<'_, str>> {
+        let is_parent = rest.rfind('/') == Some(0);
+        if is_parent && *dir.calm.get_or_init(|| self.is_calm(dir)) && leads_straight(path, dir) {
+            return None;
+        }
         if let Some(what) = self.refuses(path, intent) {
             return Some(what.into());
         }
@@ -336,6 +348,19 @@ impl Root {
             Ok(resolved) => self.refuses(&resolved, intent).map(Cow::from),
             Err(why) => Some(format!("a place which, links resolved, {why}").into()),
         }
+    }
+
+    fn is_calm(&self, dir: &Dir) -> bool {
+        let Ok(path) = std::str::from_utf8(&dir.path) else { return false };
+        let near = |place: &RootPath| {
+            let beneath = |lower: &str, upper: &str| {
+                lower
+                    .strip_prefix(upper)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            beneath(place.as_str(), path) || beneath(path, place.as_str())
+        };
+        self.own.is_calm(path) && !self.behind.iter().any(|(place, _)| near(place))
     }
 
     fn refuses(&self, path: &RootPath, intent: Intent) -> Option<&'static str> {
@@ -358,6 +383,12 @@ impl Root {
             }
         }
     }
+}
+
+/// `dir` is the directory that `path` names, and no link was on the way.
+fn leads_straight(path: &RootPath, dir: &Dir) -> bool {
+    let text = path.as_str();
+    text.as_bytes()[..text.len() - path.name().len() - 1] == *dir.path
 }
 
 impl Stop {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::hash::Hasher as _;
 
 use super::record::Source;
+use crate::hash::Quick;
 use crate::resource::Standing;
 
 /// What the store knows of an object that the host owns.
@@ -326,7 +327,7 @@ impl Slot {
 }
 
 fn hash(object: &str) -> u64 {
-    let mut hasher = std::collections::hash_map::DefaultHasher::new();
+    let mut hasher = Quick::default();
     hasher.write(object.as_bytes());
     hasher.finish()
 }
