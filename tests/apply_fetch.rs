@@ -40,7 +40,8 @@ impl Server {
     fn file(&self, serves: &str, holds: &str) -> String {
         let (address, sha256) = (&self.address, hex(&sha256(holds.as_bytes())));
         format!(
-            r#"{{"id":"f","type":"file","path":"/s/f","source":{{"url":"{address}/{serves}","sha256":"{sha256}"}}}}"#
+            r#"{{"id":"f","type":"file","path":"/s/f",
+            "source":{{"url":"{address}/{serves}","sha256":"{sha256}"}}}}"#
         )
     }
 }
@@ -121,5 +122,6 @@ fn a_server_that_went_away_matters_only_to_what_must_be_fetched() {
     assert!(run.err.contains("fetch \"http://127.0.0.1"), "{}", run.err);
     assert_eq!(root.text("/s/f"), "drift");
     root.put("/s/f", "hello");
+    assert_eq!(root.reconcile().code, 0);
     root.reconcile().expect(0, &["f unchanged"]);
 }

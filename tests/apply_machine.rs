@@ -62,7 +62,8 @@ fn a_kernel_parameter_is_set_held_and_put_back() {
     let range = "/proc/sys/net/ipv4/ip_local_port_range";
     let before_range = kernel(range);
     let both = format!(
-        r#"{},{{"id":"r","type":"sysctl","key":"net/ipv4/ip_local_port_range","value":"20000 30000"}}"#,
+        r#"{},{{"id":"r","type":"sysctl","key":"net/ipv4/ip_local_port_range",
+        "value":"20000 30000"}}"#,
         sysctl("1")
     );
     apply(&root, &both).expect(0, &["k changed", "r changed"]);
@@ -139,7 +140,8 @@ fn action(root: &Root) -> String {
     let (log, marker) = (root.scratch.join("log"), root.scratch.join("marker"));
     format!(
         r#"{{"id":"act","type":"action","env":{{"WHAT":"it ran"}},"workdir":"{}",
-        "run":["sh","-c","echo $WHAT in $PWD >>'{}' && touch '{}'"],"verify":["test","-e","{2}"]}}"#,
+        "run":["sh","-c","echo $WHAT in $PWD >>'{}' && touch '{}'"],
+        "verify":["test","-e","{2}"]}}"#,
         root.scratch.path().display(),
         log.display(),
         marker.display()
@@ -202,7 +204,8 @@ fn a_resource_that_a_later_one_undid_fails_the_apply() {
     let file =
         format!(r#"{{"id":"f","type":"file","path":"{}","content":"mine"}}"#, path.display());
     let undo = format!(
-        r#"{{"id":"undo","type":"action","run":["truncate","-s0","{0}"],"verify":["test","!","-s","{0}"]}}"#,
+        r#"{{"id":"undo","type":"action","run":["truncate","-s0","{0}"],
+        "verify":["test","!","-s","{0}"]}}"#,
         path.display()
     );
     let run = bundle(&root, &format!("{file},{undo}")).expect(1, &["f failed", "undo created"]);

@@ -77,6 +77,8 @@ enum Form {
     Symlink(usize),
 }
 
+type Forms = BTreeMap<&'static str, Form>;
+
 impl Form {
     fn resource(&self, path: &str) -> String {
         let mode = |mode: &Option<u32>| {
@@ -107,8 +109,8 @@ impl Form {
 }
 
 /// A declaration that can be applied on an empty root: what has something in it is a directory.
-fn some(dice: &mut Dice) -> BTreeMap<&'static str, Form> {
-    let mut forms = BTreeMap::new();
+fn some(dice: &mut Dice) -> Forms {
+    let mut forms = Forms::new();
     for path in PATHS {
         let parent = &path[..path.rfind('/').unwrap()];
         let has_parent = parent == "/s" || matches!(forms.get(parent), Some(Form::Directory(_)));
@@ -144,15 +146,18 @@ fn meddle(root: &Root, path: &str, dice: &mut Dice) {
     }
 }
 
-fn declare(forms: &BTreeMap<&str, Form>) -> String {
-    forms.iter().map(|(path, form)| form.resource(path)).collect::<Vec<_>>().join(",")
+/// The declaration of `forms`, in an order of its own that `turn` chooses.
+fn declare(forms: &Forms, turn: usize) -> String {
+    let mut resources: Vec<String> = forms.iter().map(|(path, form)| form.resource(path)).collect();
+    let middle = turn % resources.len().max(1);
+    resources.rotate_left(middle);
+    resources.join(",")
 }
 
 /// Applies `forms` to `root`, having planned it; whether it converged.
-fn planned_and_applied(root: &Root, forms: &BTreeMap<&str, Form>, what: &str) -> bool {
-    let text = declare(forms);
-    let planned = root.plan(&text);
-    let applied = root.apply(&text);
+fn planned_and_applied(root: &Root, text: &str, forms: &Forms, what: &str) -> bool {
+    let planned = root.plan(text);
+    let applied = root.apply(text);
     let shown = format!("{what}: {text}\n{}\n{}{}", planned.out, applied.out, applied.err);
     assert_eq!(planned.outcomes(), applied.outcomes(), "{shown}");
     let idle = applied.outcomes().iter().all(|line| line.ends_with("unchanged"));
@@ -171,7 +176,7 @@ fn planned_and_applied(root: &Root, forms: &BTreeMap<&str, Form>, what: &str) ->
         assert!(form.is_at(root, path), "{path}: {form:?} {shown}");
     }
     let before = root.tree();
-    let again = root.apply(&text);
+    let again = root.apply(text);
     assert!(again.outcomes().iter().all(|it| it.ends_with("unchanged")), "{shown}{}", again.out);
     assert_eq!(root.tree(), before, "{shown}");
     true
@@ -186,7 +191,10 @@ fn apply_does_what_was_planned_and_then_nothing_more() {
         let root = Root::new(&format!("many-{seed}"));
         for round in 0..4 {
             let forms = some(&mut dice);
-            if planned_and_applied(&root, &forms, &format!("seed {seed}, round {round}")) {
+            // Mostly a parent before what lies in it.
+            let turn = [0, 0, 0, dice.below(8)][dice.below(4)];
+            let text = declare(&forms, turn);
+            if planned_and_applied(&root, &text, &forms, &format!("seed {seed}, round {round}")) {
                 converged += 1;
             }
             for _ in 0..dice.below(3) {
@@ -194,7 +202,7 @@ fn apply_does_what_was_planned_and_then_nothing_more() {
                 meddle(&root, path, &mut dice);
             }
             let what = format!("seed {seed}, round {round}, meddled");
-            planned_and_applied(&root, &forms, &what);
+            planned_and_applied(&root, &text, &forms, &what);
         }
         // What nobody else touched goes, the last that was made first.
         root.apply("").report();

@@ -161,9 +161,12 @@ fn what_is_in_the_way_goes_just_before_what_it_blocks() {
         .collect();
     let wanted = [
         "began path:/s/n",
+        "began path:/s/a",
         "removed path:/s/a",
         "began path:/s/a",
         "began path:/s/m",
+        "began path:/s/c",
+        "began path:/s/b",
         "removed path:/s/c",
         "removed path:/s/b",
     ];
@@ -246,4 +249,22 @@ fn nothing_goes_to_make_way_where_the_way_stays_blocked() {
     assert_eq!(planned.outcomes(), run.outcomes());
     assert_eq!(root.text("/s/x/y"), "y");
     assert_eq!(owned(&root), ["path:/s/x/y"]);
+}
+
+//
+#[test]
+fn what_lay_in_a_directory_that_is_none_any_more_is_gone() {
+    for (nth, replace) in
+        [|root: &Root| root.link("/s/d", "nowhere"), |root: &Root| root.put("/s/d", "")]
+            .into_iter()
+            .enumerate()
+    {
+        let root = Root::new(&format!("none-{nth}"));
+        root.converge(&[directory("d", "/s/d"), file("f", "/s/d/f")].join(","));
+        fs::remove_dir_all(root.at("/s/d")).unwrap();
+        replace(&root);
+        let run = root.converge("").expect(0, &["f removed", "d left"]);
+        assert_eq!(run.detail("f"), "/s/d/f: was gone already");
+        assert!(root.has("/s/d"));
+    }
 }

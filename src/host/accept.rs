@@ -92,14 +92,18 @@ pub fn accept(
     now: When,
 ) -> Result<(), Error> {
     let mut failed = None;
-    let mut keep = |value: &[u8]| match secrets.put(value) {
-        Ok(name) => name,
-        Err(error) => {
+    let known = store.state().accepted(source).is_some_and(|it| it.sha256 == declaration.sha256);
+    let mut keep = |value: &[u8]| {
+        let name = secrets.name(value);
+        // What a record on the disk names was made durable before it.
+        if known && secrets.get(&name).is_ok() {
+            return name;
+        }
+        secrets.put(value).unwrap_or_else(|error| {
             failed = Some(error);
             String::new()
-        }
+        })
     };
-    let known = store.state().accepted(source).is_some_and(|it| it.sha256 == declaration.sha256);
     let mut text = Vec::new();
     if known {
         // What was lost of its secrets is at hand again.

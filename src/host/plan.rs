@@ -76,31 +76,34 @@ pub fn released(source: Source, declaration: &Declaration, state: &State) -> Vec
         .filter(|owned| owned.implied && !stays[owned.position])
         .map(|owned| owned.object)
         .collect();
-    let needed = needed(&implied, state, source, &stays);
+    let needed = needed(&implied, state, source, declaration);
     let goes = |owned: &Owned| {
         owned.source == source && !stays[owned.position] && !needed.contains(owned.object)
     };
     state.owned().filter(goes).filter_map(|owned| Object::from_journal(owned.object)).collect()
 }
 
-/// Those of `implied` that hold something which stays.
+/// Those of `implied` that hold something which stays or comes.
 fn needed<'s>(
     implied: &HashSet<&'s str>,
     state: &'s State,
     source: Source,
-    stays: &[bool],
+    declaration: &Declaration,
 ) -> HashSet<&'s str> {
     let mut needed = HashSet::new();
     if implied.is_empty() {
         return needed;
     }
-    let staying = |owned: &Owned| owned.source != source || stays[owned.position];
-    for owned in state.owned().filter(staying) {
-        let mut rest = owned.object;
+    let mut hold = |object: &str| {
+        let mut rest = object;
         while let Some((above, _)) = rest.rsplit_once('/') {
             needed.extend(implied.get(above));
             rest = above;
         }
+    };
+    state.owned().filter(|owned| owned.source != source).for_each(|owned| hold(owned.object));
+    for declared in &declaration.resources {
+        hold(declared.resource.object().as_str());
     }
     needed
 }

@@ -1,4 +1,4 @@
-//! Running the built host in a scratch root: what it is told, what it says, what became of the tree.
+//! Running the built host in a scratch root: what it is told and says, what became of the tree.
 #![allow(dead_code)] // each test binary uses a part of it
 
 use std::collections::BTreeMap;

@@ -261,7 +261,7 @@ fn plan(it: &Invocation) -> Result<u8, Error> {
         own: &place.own,
         watch: &mut watch,
     };
-    let ledger = Ledger::dry(&reading.state, secrets.as_ref());
+    let ledger = Ledger::dry(&reading, secrets.as_ref());
     let works = [Work { source, declaration: &declaration }];
     let report = reconcile(&mut machine, ledger, &works, options)?;
     drop(watch);

@@ -113,6 +113,8 @@ enum Stop {
     Missing,
     /// A link leads by way of this place inside the root, which is not there, and on to `beyond`.
     Dangling { link: Vec<u8>, to: Vec<u8>, beyond: Vec<u8> },
+    /// Something other than a directory is there.
+    Obstructed(Vec<u8>),
     /// Anything else.
     Cause(String),
 }
@@ -256,8 +258,7 @@ impl Root {
         let fd = sys::open(&at.fd, name, libc::O_PATH | libc::O_NOFOLLOW, 0).map_err(failed)?;
         let stat = sys::stat(&fd).map_err(failed)?;
         if stat.kind != Kind::Symlink {
-            let cause = format!("{} on the way is not a directory", quoted(&link));
-            return Err(Stop::Cause(cause));
+            return Err(Stop::Obstructed(link));
         }
         if budget.links == 0 {
             let cause = format!("more than {MOST_LINKS} links on the way, at {}", quoted(&link));
@@ -395,6 +396,11 @@ impl Stop {
         match self {
             Stop::Missing => trouble(path, verb, "its parent is not there"),
             Stop::Cause(cause) => trouble(path, verb, cause),
+            Stop::Obstructed(at) => {
+                let cause = format!("{} on the way is not a directory", quoted(&at));
+                let awaits = String::from_utf8(at).ok().map(|at| Object::new("path", &at));
+                Trouble { awaits, ..trouble(path, verb, cause) }
+            }
             Stop::Dangling { link, to, .. } => {
                 let (from, at) = (quoted(&link), quoted(&to));
                 let cause = format!("the link {from} on the way leads to {at}, which is not there");

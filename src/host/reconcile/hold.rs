@@ -31,9 +31,6 @@ impl Pass<'_> {
         let is_failed = |outcome| outcome == Outcome::Failed;
         let failed = self.positions(source, is_failed).min();
         self.not_reached(work, failed.map_or(declaration.resources.len(), |first| first + 1));
-        if self.ledger.is_dry() {
-            return Ok(());
-        }
         let waiting: HashMap<Object, usize> = self
             .positions(source, |outcome| outcome == Outcome::NotReached)
             .map(|position| (declaration.resources[position].resource.object(), position))

@@ -11,7 +11,9 @@ use crate::machine;
 use crate::report::{Outcome, Report};
 use crate::resource::{Object, RootPath, Standing, Trouble, Verdict};
 use crate::store::Words;
-use crate::store::{Counts, Covered, Hex, Kind, Made, Record, Secrets, Source, State, Store};
+use crate::store::{
+    Counts, Covered, Hex, Kind, Made, Reading, Record, Secrets, Source, State, Store,
+};
 
 /// The store, as a pass sees it.
 pub struct Ledger<'s> {
@@ -46,14 +48,14 @@ pub(super) struct Held {
 }
 
 enum Book<'s> {
-    Dry(&'s State),
+    Dry(&'s Reading),
     Live(&'s mut Store),
 }
 
 impl<'s> Ledger<'s> {
-    /// For a dry run over what `state` knows.
-    pub fn dry(state: &'s State, secrets: Option<&'s Secrets>) -> Ledger<'s> {
-        Ledger { book: Book::Dry(state), secrets }
+    /// For a dry run over what the store holds.
+    pub fn dry(store: &'s Reading, secrets: Option<&'s Secrets>) -> Ledger<'s> {
+        Ledger { book: Book::Dry(store), secrets }
     }
 
     /// For a pass that is recorded in `store`.
@@ -67,7 +69,7 @@ impl<'s> Ledger<'s> {
 
     pub(super) fn state(&self) -> &State {
         match &self.book {
-            Book::Dry(state) => state,
+            Book::Dry(store) => &store.state,
             Book::Live(store) => store.state(),
         }
     }
@@ -338,8 +340,10 @@ impl<'s> Ledger<'s> {
 
     /// A declaration, or a resource of one, as the store keeps it.
     fn read(&mut self, words: &Words, own: &Own) -> Result<Declaration, Error> {
-        let Book::Live(store) = &mut self.book else { unreachable!("a dry run holds nothing") };
-        let stored = store.words(*words)?;
+        let stored = match &self.book {
+            Book::Dry(store) => store.words(*words)?,
+            Book::Live(store) => store.words(*words)?,
+        };
         accept::stored(stored, self.secrets, own)
     }
 

@@ -98,6 +98,8 @@ impl Pass<'_> {
         let found = match self.machine.ask(&question, LIMIT) {
             Ok(Answer::Path(answer)) => answer.found,
             Ok(_) => unreachable!("a question about a path is answered with one"),
+            // No directory stands where it would be.
+            Err(trouble) if trouble.awaits.is_some() => Found::Nothing,
             Err(trouble) => return Gone::Not(trouble),
         };
         match (found, kind) {
@@ -213,6 +215,7 @@ impl Pass<'_> {
         let question = Question::Path { path, holds: None, access: &ANY_ACCESS };
         match self.machine.ask(&question, LIMIT) {
             Ok(Answer::Path(answer)) => Some(matches!(answer.found, Found::Entry { .. })),
+            Err(trouble) if trouble.awaits.is_some() => Some(false),
             _ => None,
         }
     }

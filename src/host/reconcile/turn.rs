@@ -151,8 +151,11 @@ impl Pass<'_> {
             self.release(turn.source, blockers)?;
             let removed = self.lines[mark..].iter().all(|line| line.outcome == Outcome::Removed);
             if self.ledger.is_dry() && removed {
-                let detail = "once what stands there is removed".into();
-                return Ok(self.foresee_unknown(turn, object, detail));
+                let detail = "once what stands there is removed";
+                let hidden = self.hidden(turn, object);
+                return Ok(
+                    hidden.unwrap_or_else(|| self.foresee_unknown(turn, object, detail.into()))
+                );
             }
         }
     }
@@ -176,7 +179,7 @@ impl Pass<'_> {
 
     /// In a dry run: what comes of a resource that a look could not yet find where it will be.
     fn hidden<'d>(&mut self, turn: Turn<'d>, object: &Object) -> Option<Decision<'d>> {
-        if !self.ledger.is_dry() {
+        if !self.ledger.is_dry() || self.promised.contains(object) {
             return None;
         }
         if let Some(link) = self.link_above(object) {
@@ -223,7 +226,8 @@ impl Pass<'_> {
     ) -> Result<Verdict<'d>, Trouble> {
         let mut answer = self.machine.ask(&declared.resource.question(), declared.timeout)?;
         if self.ledger.is_dry() && self.promised.contains(object) {
-            made_along(&mut answer);
+            let replaces = above(object).chain([object.clone()]).any(|it| self.has_made_way(&it));
+            made_along(&mut answer, replaces);
         }
         declared.resource.judge(&answer, standing)
     }
@@ -348,10 +352,11 @@ fn above(object: &Object) -> impl Iterator<Item = Object> {
     ancestors.into_iter().rev().map(|path| at(&path))
 }
 
-/// A missing parent that was made along with an earlier resource, as it will be found.
-fn made_along(answer: &mut Answer) {
+/// A missing parent that was made along with an earlier resource, as it will be found; `replaces`
+/// says that what is seen there now will have gone by then.
+fn made_along(answer: &mut Answer, replaces: bool) {
     let Answer::Path(path) = answer else { return };
-    if matches!(path.found, Found::Nothing | Found::NoParent(_)) {
+    if replaces || matches!(path.found, Found::Nothing | Found::NoParent(_)) {
         let (mode, uid, gid) = (directory::DEFAULT_MODE, path.euid, path.egid);
         path.found = Found::Entry { kind: Entry::Directory, mode, uid, gid, linked: false };
     }
