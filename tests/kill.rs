@@ -1,8 +1,8 @@
 //! The host is killed at every system call that changes something, and nothing is lost by it.
 //!
 //! A host without a journal must fail here, as must one that writes its journal after the fact.
-//! What it had made when it was killed it would find on the next run, take for a person's, and never
-//! remove; what it was about to replace it would not know from what it had made; a temporary file
+//! What it had made when it was killed it would find on the next run, take for a person's, and
+//! never remove; what it was about to replace it would not know from what it had made; a temporary file
 //! whose name no record foretells would lie about for good once its resource is gone from the
 //! declaration. And one that records before it acts claims what is not there.
 

@@ -148,8 +148,8 @@ pub fn paused(state: &State, now: When) -> Option<&Paused> {
     state.paused().filter(|paused| paused.until.is_none_or(|until| now.0 < until))
 }
 
-/// After a pass: rewrites the journal where that is due, and drops the secrets that nothing in force
-/// names any more.
+/// After a pass: rewrites the journal where that is due, and drops the secrets that nothing in
+/// force names any more.
 ///
 /// # Errors
 /// The store could not be rewritten; it is as it was, and nothing is lost.

@@ -1,4 +1,5 @@
-//! A moment as the journal writes it: RFC 3339, UTC, whole seconds. Pure; the clock is the caller's.
+//! A moment as journal and reports write it: RFC 3339, UTC, whole seconds. Pure; the clock is the
+//! caller's.
 
 use std::fmt;
 

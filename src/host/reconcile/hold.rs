@@ -13,7 +13,8 @@ use crate::resource::Object;
 use crate::store::Source;
 
 impl Pass<'_> {
-    /// Says of every resource from `from` on that its turn did not come, unless it was answered for.
+    /// Says of every resource from `from` on that its turn did not come, unless it was answered
+    /// for.
     pub(super) fn not_reached<'d>(&mut self, work: &Work<'d>, from: usize) {
         let Work { source, declaration } = *work;
         let answered: HashSet<usize> = self.positions(source, |_| true).collect();

@@ -154,7 +154,8 @@ pub enum Made {
     Created,
     /// It was there before.
     Adopted,
-    /// In [`Kind::Failed`] only: it was seen that nothing had been made, so the intent is withdrawn.
+    /// In [`Kind::Failed`] only: it was seen that nothing had been made, and the intent is
+    /// withdrawn.
     Nothing,
 }
 

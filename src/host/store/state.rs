@@ -108,8 +108,8 @@ impl State {
         self.texts.get(text as usize)
     }
 
-    /// The words of everything that is in force: of what is accepted, of what was applied whole, and
-    /// of every form that an object is held to.
+    /// The words of everything that is in force: of what is accepted, of what was applied whole,
+    /// and of every form that an object is held to.
     pub fn in_force(&self) -> Vec<Words> {
         let accepted = Source::ALL.into_iter().filter_map(|source| self.accepted(source));
         let whole = self.desks.iter().filter_map(|desk| desk.whole?.text);

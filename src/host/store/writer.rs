@@ -35,7 +35,8 @@ impl Store {
     /// cuts off a torn last line and clears away what a crash left unfinished.
     ///
     /// # Errors
-    /// The lock is not free within `patience`; the directory is not private; the journal is damaged.
+    /// The lock is not free within `patience`; the directory is not private; the journal is
+    /// damaged.
     pub fn open(dir: &Path, patience: Duration, now: When) -> Result<Store, Error> {
         files::private_directory(dir)?;
         let lock = Lock::take(dir, Name::Pass, patience)?;
@@ -89,8 +90,8 @@ impl Store {
         self.append_body(record, None, now)
     }
 
-    /// Appends an accepted declaration: `record` is its [`Kind::Accepted`], `text` its words without
-    /// any secret value.
+    /// Appends an accepted declaration: `record` is its [`Kind::Accepted`], `text` its words
+    /// without any secret value.
     ///
     /// # Errors
     /// As for [`Store::append`].

@@ -126,8 +126,8 @@ fn what_is_built_is_what_was_declared() {
         declaration.resources.iter().map(|it| format!("{:?}", it.resource)).collect();
     assert_eq!(
         shown[0],
-        "Directory { path: RootPath(\"/srv/d\"), ancestors: [RootPath(\"/srv\")], access: Access { mode: Some(1023), \
-         owner: Some(Name(\"u$\")), group: Some(Id(7)) } }"
+        "Directory { path: RootPath(\"/srv/d\"), ancestors: [RootPath(\"/srv\")], \
+         access: Access { mode: Some(1023), owner: Some(Name(\"u$\")), group: Some(Id(7)) } }"
     );
     assert!(
         shown[1].contains("body: 2 bytes") && shown[1].contains("secret: true"),

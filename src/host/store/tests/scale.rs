@@ -4,12 +4,16 @@ use std::time::Instant;
 
 use super::*;
 
-/// A store in which one pass made so many files of some 100 bytes; the bytes of their names and ids.
+/// A store in which one pass made so many files of some 100 bytes; the bytes of their names and
+/// ids.
 fn filled(scratch: &Scratch, objects: usize) -> usize {
     let mut store = scratch.open();
     let words = |at: usize| {
         let content = "0123456789".repeat(10);
-        format!("{{\"id\":\"file-{at}\",\"type\":\"file\",\"path\":\"/srv/scale/{at:06}\",\"content\":\"{content}\"}}")
+        format!(
+            "{{\"id\":\"file-{at}\",\"type\":\"file\",\"path\":\"/srv/scale/{at:06}\",\
+             \"content\":\"{content}\"}}"
+        )
     };
     let resources: Vec<String> = (0..objects).map(words).collect();
     let text = format!("{{\"version\":1,\"resources\":[{}]}}", resources.join(","));
