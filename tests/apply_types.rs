@@ -119,7 +119,8 @@ fn lchown_of(root: &Root, path: &str, uid: Option<u32>, gid: Option<u32>) {
 #[test]
 fn another_kind_of_thing_is_a_failure_and_stays_as_it_is() {
     let root = Root::new("kind");
-    let kinds: [(&str, &str, &dyn Fn(&str)); 3] = [
+    type Make<'a> = &'a dyn Fn(&str);
+    let kinds: [(&str, &str, Make); 3] = [
         ("file", r#""content":"x""#, &|path| root.link(path, "/nowhere")),
         ("file", r#""content":"x""#, &|path| root.mkdir(path)),
         ("symlink", r#""target":"x""#, &|path| root.put(path, "mine")),

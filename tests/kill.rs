@@ -2,8 +2,8 @@
 //!
 //! A host without a journal must fail here, as must one that writes its journal after the fact.
 //! What it had made when it was killed it would find on the next run, take for a person's, and
-//! never remove; what it was about to replace it would not know from what it had made; a temporary file
-//! whose name no record foretells would lie about for good once its resource is gone from the
+//! never remove; what it was about to replace it would not know from what it had made; a temporary
+//! file whose name no record foretells would lie about for good once its resource is gone from the
 //! declaration. And one that records before it acts claims what is not there.
 
 mod support;
