@@ -65,6 +65,8 @@ fuzz:           ## a minute of each fuzz target (FUZZ_S=seconds)
 	cargo +nightly fuzz run --fuzz-dir tests/fuzz $$target $$corpus $(wildcard tests/wire) -- \
 	-max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=1024 || exit 1; done
 
+# It travels, and is built small before all: at most $(MAXSIZE) bytes.
+static: export CARGO_PROFILE_RELEASE_OPT_LEVEL = s
 static:         ## the release binary with no library to find, and the proof that it is so
 	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]; then \
 	triple=$(MUSL) most=$(MAXSIZE); \

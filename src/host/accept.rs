@@ -80,13 +80,14 @@ pub fn guard(machine: &mut Machine, declaration: &Declaration, what: &str) -> Re
     }
 }
 
-/// Records that `source` declares this from now on, unless it does so already.
+/// Records that `source` declares this from now on, unless it does so already. The record is durable
+/// with the next flush, at the latest with the first intent: nothing is done before it.
 ///
 /// # Errors
 /// The store cannot be written; nothing is accepted then.
 pub fn accept(
     store: &mut Store,
-    secrets: &mut Secrets,
+    secrets: &mut Option<Secrets>,
     source: Source,
     declaration: &Declaration,
     now: When,
@@ -94,6 +95,9 @@ pub fn accept(
     let mut failed = None;
     let known = store.state().accepted(source).is_some_and(|it| it.sha256 == declaration.sha256);
     let mut keep = |value: &[u8]| {
+        let Some(secrets) = secrets.as_mut() else {
+            unreachable!("whoever has a secret has where to keep it")
+        };
         let name = secrets.name(value);
         // What a record on the disk names was made durable before it.
         if known && secrets.get(&name).is_ok() {
@@ -118,7 +122,9 @@ pub fn accept(
     if let Some(error) = failed {
         return Err(error);
     }
-    secrets.sync()?;
+    if let Some(secrets) = secrets {
+        secrets.sync()?;
+    }
     if known {
         return Ok(());
     }
@@ -129,8 +135,7 @@ pub fn accept(
         node: declaration.node.as_deref().map(Into::into),
         ..Record::new(Kind::Accepted)
     };
-    store.accept(record, &text, now)?;
-    store.flush()
+    store.accept(record, &text, now)
 }
 
 /// The declaration that `source` has in force, as the store keeps it.
@@ -153,13 +158,19 @@ pub fn paused(state: &State, now: When) -> Option<&Paused> {
 ///
 /// # Errors
 /// The store could not be rewritten; it is as it was, and nothing is lost.
-pub fn tidy(store: &mut Store, secrets: &Secrets, own: &Own, now: When) -> Result<(), Error> {
+pub fn tidy(
+    store: &mut Store,
+    secrets: Option<&Secrets>,
+    own: &Own,
+    now: When,
+) -> Result<(), Error> {
     let mut extract = |text: &Stored, objects: &[&str]| {
         // What this host would no longer accept, it is not held to either.
-        let read = stored(text.clone(), Some(secrets), own);
+        let read = stored(text.clone(), secrets, own);
         read.map_or_else(|_| vec![None; objects.len()], |it| declaration::excerpts(&it, objects))
     };
     store.compact_if_due(&mut extract, now)?;
+    let Some(secrets) = secrets else { return Ok(()) };
     if secrets.is_empty()? {
         return Ok(());
     }

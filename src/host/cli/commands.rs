@@ -102,8 +102,12 @@ impl Place {
         Ok(store)
     }
 
-    fn secrets(&self) -> Result<Secrets, Error> {
-        Secrets::open(&self.state, &mut machine::fill)
+    /// Where the secrets of `declaration` are, or can be, kept. Who never had one needs no place.
+    fn secrets(&self, declaration: &Declaration) -> Result<Option<Secrets>, Error> {
+        match declaration.resources.iter().any(|declared| declared.resource.secret()) {
+            true => Secrets::open(&self.state, &mut machine::fill).map(Some),
+            false => Secrets::read(&self.state),
+        }
     }
 }
 
@@ -169,7 +173,7 @@ fn apply(it: &Invocation) -> Result<u8, Error> {
     if !fresh && known != Some(declaration.sha256) {
         accept::guard(&mut machine, &declaration, &what)?;
     }
-    let mut secrets = place.secrets()?;
+    let mut secrets = place.secrets(&declaration)?;
     accept::accept(&mut store, &mut secrets, source, &declaration, machine::now())?;
     // The process ends with the pass, and all at once is quicker than piece by piece.
     let declaration = std::mem::ManuallyDrop::new(declaration);
@@ -178,7 +182,7 @@ fn apply(it: &Invocation) -> Result<u8, Error> {
         &place,
         &mut machine,
         &mut store,
-        &secrets,
+        secrets.as_ref(),
         &[Work { source, declaration: &declaration }],
     )
 }
@@ -187,12 +191,12 @@ fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
     let place = Place::of(it)?;
     let mut machine = place.machine()?;
     let mut store = place.store()?;
-    let secrets = place.secrets()?;
+    let secrets = Secrets::read(&place.state)?;
     let mut declared = Vec::new();
     for source in Source::ALL {
         let Some(accepted) = store.state().accepted(source) else { continue };
         let words = accepted.words;
-        let mut declaration = accept::stored(store.words(words)?, Some(&secrets), &place.own)?;
+        let mut declaration = accept::stored(store.words(words)?, secrets.as_ref(), &place.own)?;
         // The store keeps it without its secrets, and so in other bytes than it came in.
         declaration.sha256 = accepted_sha256(&store, source);
         declared.push((source, declaration));
@@ -204,7 +208,7 @@ fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
         .iter()
         .map(|(source, declaration)| Work { source: *source, declaration })
         .collect();
-    pass(it, &place, &mut machine, &mut store, &secrets, &works)
+    pass(it, &place, &mut machine, &mut store, secrets.as_ref(), &works)
 }
 
 fn accepted_sha256(store: &Store, source: Source) -> crate::digest::Sha256 {
@@ -217,9 +221,12 @@ fn pass(
     place: &Place,
     machine: &mut Machine,
     store: &mut Store,
-    secrets: &Secrets,
+    secrets: Option<&Secrets>,
     works: &[Work],
 ) -> Result<u8, Error> {
+    if accept::paused(store.state(), machine::now()).is_some() {
+        store.flush()?;
+    }
     if let Some(paused) = accept::paused(store.state(), machine::now()) {
         if !it.quiet {
             let until = paused.until.map_or("resume".into(), |until| When(until).to_string());

@@ -9,6 +9,7 @@ use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
@@ -163,7 +164,7 @@ fn fetch(address: &str, cap: u64) -> Result<(), String> {
         .max_idle_connections(0)
         .timeout_connect(Some(SILENCE))
         .timeout_recv_response(Some(SILENCE))
-        .tls_config(TlsConfig::builder().root_certs(trusted()).build())
+        .tls_config(tls(address)?)
         .user_agent(concat!("nox-mesh-host/", env!("CARGO_PKG_VERSION")))
         .build();
     let answer = config.new_agent().get(address).call();
@@ -180,23 +181,34 @@ fn fetch(address: &str, cap: u64) -> Result<(), String> {
     }
 }
 
-/// The certificates that the machine trusts; those that came with the binary where it has none.
-fn trusted() -> RootCerts {
-    let Some(pem) = TRUSTED.iter().map(Path::new).find_map(|path| std::fs::read(path).ok()) else {
-        return RootCerts::WebPki;
-    };
-    let items = ureq::tls::parse_pem(&pem).filter_map(Result::ok);
-    let certificates: Vec<Certificate> = items
-        .filter_map(|item| match item {
-            PemItem::Certificate(certificate) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if certificates.is_empty() {
-        RootCerts::WebPki
-    } else {
-        RootCerts::from(certificates)
+/// How servers are known: by the certificates that the machine trusts, and by no others. The binary
+/// carries none of its own, which would outlive their trust.
+fn tls(address: &str) -> Result<TlsConfig, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
+    let is_secure = address.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
+    match trusted() {
+        roots if !roots.is_empty() || !is_secure => {
+            Ok(config.root_certs(RootCerts::from(roots)).build())
+        }
+        _ => {
+            Err("this machine trusts no certificate authority to know the server by; install its \
+                  certificates, or fetch over http: the sha256 vouches for the bytes there too"
+                .into())
+        }
     }
+}
+
+/// The certificates that the machine trusts.
+fn trusted() -> Vec<Certificate<'static>> {
+    let Some(pem) = TRUSTED.iter().map(Path::new).find_map(|path| std::fs::read(path).ok()) else {
+        return Vec::new();
+    };
+    let certificate = |item| match item {
+        PemItem::Certificate(certificate) => Some(certificate),
+        _ => None,
+    };
+    ureq::tls::parse_pem(&pem).filter_map(Result::ok).filter_map(certificate).collect()
 }
 
 #[cfg(test)]

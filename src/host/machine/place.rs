@@ -52,6 +52,11 @@ pub(super) enum Dirty {
 }
 
 impl Staged {
+    /// It is complete and not yet in place.
+    pub fn waits(&self) -> bool {
+        self.0.as_ref().is_some_and(|entry| entry.temporary.is_some())
+    }
+
     /// A step that left nothing to be made durable.
     pub(super) fn nothing() -> Staged {
         Staged(None)

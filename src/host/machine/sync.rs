@@ -19,7 +19,7 @@ use super::words::words;
 use crate::resource::Trouble;
 
 /// The largest group whose entries are synced one by one.
-pub(super) const CROSSOVER: usize = 16;
+pub(super) const CROSSOVER: usize = 8;
 
 /// Makes `group` durable: of what is only staged the contents, of what is in place the names too.
 pub(super) fn sync<'s>(group: impl IntoIterator<Item = &'s Staged>) -> Result<(), Trouble> {

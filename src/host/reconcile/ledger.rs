@@ -59,8 +59,8 @@ impl<'s> Ledger<'s> {
     }
 
     /// For a pass that is recorded in `store`.
-    pub fn live(store: &'s mut Store, secrets: &'s Secrets) -> Ledger<'s> {
-        Ledger { book: Book::Live(store), secrets: Some(secrets) }
+    pub fn live(store: &'s mut Store, secrets: Option<&'s Secrets>) -> Ledger<'s> {
+        Ledger { book: Book::Live(store), secrets }
     }
 
     pub(super) fn is_dry(&self) -> bool {
