@@ -96,7 +96,7 @@ fn what_will_go_is_said_in_the_order_in_which_it_goes_and_before_anything_does()
     at(root, &["pause", "--reason", "looking"]).exits(0);
     let held = fed(root, &["apply", "-"], none).exits(0);
     assert_eq!(held.err, "nox-mesh-host: paused until resume: looking\n");
-    assert_eq!(held.out, "paused, nothing is applied\n");
+    assert_eq!(held.out, "paused: accepted, and applied by a pass after resume\n");
     at(root, &["resume"]).exits(0);
     // What fails first has said what it would have removed, and has removed nothing.
     let fails = br#"{"version":1,"resources":[

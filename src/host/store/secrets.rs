@@ -159,6 +159,11 @@ impl Secrets {
     }
 }
 
+/// What a key is called until it is whole.
+pub(super) fn unfinished_key(state: &Path) -> PathBuf {
+    state.join(DIRECTORY).join(format!("{KEY}.new"))
+}
+
 /// Without its key no secret can be told from any other file: it is not made a second time.
 fn refuse_keyless(dir: &Path, key: &Path) -> Result<Option<Secrets>, Error> {
     let unfinished = format!("{KEY}.new");

@@ -14,7 +14,7 @@ use super::lock::{Lock, Name};
 use super::reading::{fold_file, refuse_remains, Folded};
 use super::record::{Kind, Record, SCHEMA};
 use super::state::State;
-use super::{read_place, stored, Stored, JOURNAL, UNFINISHED};
+use super::{read_place, secrets, stored, Stored, JOURNAL, UNFINISHED};
 use crate::error::{Error, Stage};
 use crate::when::When;
 
@@ -42,7 +42,9 @@ impl Store {
         let lock = Lock::take(dir, Name::Pass, patience)?;
         let path = dir.join(JOURNAL);
         let failed = |err| Error::failed(Stage::Record, format!("open {}", path.display()), err);
-        files::remove_if_there(&dir.join(UNFINISHED)).map_err(failed)?;
+        for unfinished in [dir.join(UNFINISHED), secrets::unfinished_key(dir)] {
+            files::remove_if_there(&unfinished).map_err(failed)?;
+        }
         let mut notices = Vec::new();
         let (mut file, mut folded) = match files::open_regular(&path, Access::Write)? {
             Some(file) => fold_file(&file, &path).map(|folded| (file, folded))?,
