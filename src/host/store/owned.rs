@@ -176,9 +176,11 @@ impl Table {
     /// There are more types or names than a store can hold.
     pub fn describe(&mut self, said: &Described<'_>) -> Result<u32, String> {
         let of_type = self.intern(said.of_type)?;
-        let at = match self.find(said.object) {
-            Some(at) => at,
-            None => self.add(said, of_type)?,
+        self.grow_index(1);
+        let probe = self.probe(said.object);
+        let at = match self.index[probe] {
+            at if at != VACANT && self.slots[at as usize].flags & LIVE != 0 => at,
+            _ => self.add(said, of_type, probe)?,
         };
         if self.text(self.slots[at as usize].id) != said.id {
             self.slots[at as usize].id = self.keep(said.id)?;
@@ -211,13 +213,11 @@ impl Table {
             + self.names.capacity()
     }
 
-    fn add(&mut self, said: &Described<'_>, of_type: u8) -> Result<u32, String> {
+    fn add(&mut self, said: &Described<'_>, of_type: u8, probe: usize) -> Result<u32, String> {
         let at = self.slots.len();
         if at as u32 == VACANT {
             return Err("owns more objects than a store can hold".into());
         }
-        self.grow_index(1);
-        let probe = self.probe(said.object);
         // A name that was let go of keeps its place in the index, and its text.
         let name = match self.index[probe] {
             VACANT => self.keep(said.object)?,
