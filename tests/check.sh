@@ -36,7 +36,11 @@ component() {
 
 # The tests that ended so (a pattern), a line each, with what was said of it.
 ended() { sed -nE "s/^test (.+) \.\.\. $1\$/  \1\2/p" "$log"; }
-total() { grep -oE "[0-9]+ $1" "$log" | awk '{ sum += $1 } END { print sum + 0, word }' word="$1"; }
+# How many passed, failed or were ignored, in all test binaries together.
+total() {
+  sed -nE "s/^test result: .* ([0-9]+) $1;.*/\1/p" "$log" |
+    awk '{ sum += $1 } END { print sum + 0, word }' word="$1"
+}
 
 component fmt rustfmt --all --check
 component clippy clippy --workspace --all-targets --locked -- -D warnings
@@ -54,6 +58,6 @@ else
   (cd "$skips" && grep . -- * /dev/null | sed 's/^/  /; s/:/: /')
 fi
 echo "ignored on purpose: $(ended 'ignored(.*)' | wc -l)"
-ended 'ignored(.*)' | sort
+ended 'ignored(.*)' | sed 's/, /: /' | sort
 [ "$status" = 0 ] && echo 'check: passed' || echo 'check: FAILED'
 exit "$status"
