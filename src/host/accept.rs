@@ -4,12 +4,13 @@
 //! refuse it comes first, and its secrets are on the disk before the journal names them.
 
 use std::collections::BTreeSet;
+use std::io::{self, Read};
 
 use crate::declaration::{self, Declaration, Fault, Own, Stored};
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::plan::{self, Claims, Fate};
-use crate::store::{Hex, Kind, Paused, Record, Secrets, Source, State, Store, When};
+use crate::store::{Body, Hex, Kind, Paused, Record, Secrets, Source, State, Store, When};
 
 /// Whether `source` may declare this now: not below the serial that it declared before, not other
 /// words under the same serial, and, unless `claims` says so, nothing that another source owns.
@@ -108,7 +109,7 @@ pub fn accept(
             String::new()
         })
     };
-    let mut text = Vec::new();
+    let mut len = 0;
     if known {
         // What was lost of its secrets is at hand again.
         let is_secret = |nth: &usize| declaration.resources[*nth].resource.secret();
@@ -116,8 +117,7 @@ pub fn accept(
             declaration::journal_form(declaration, nth, &mut keep);
         }
     } else {
-        let mut put = |piece: &[u8]| text.extend_from_slice(piece);
-        declaration::journal_text(declaration, &mut keep, &mut put);
+        len = declaration::journal_text(declaration, &mut keep).map(|it| it.len() as u64).sum();
     }
     if let Some(error) = failed {
         return Err(error);
@@ -135,7 +135,34 @@ pub fn accept(
         node: declaration.node.as_deref().map(Into::into),
         ..Record::new(Kind::Accepted)
     };
-    store.accept(record, &text, now)
+    // A second time, since a copy of the whole would cost as much memory as the declaration itself.
+    let mut name = |value: &[u8]| match secrets {
+        Some(secrets) => secrets.name(value),
+        None => String::new(),
+    };
+    let mut pieces = declaration::journal_text(declaration, &mut name);
+    let mut from = Pieces { pieces: &mut pieces, piece: Vec::new(), at: 0 };
+    store.append_body(record, Some(Body { len, from: &mut from }), now)
+}
+
+/// Text that comes in pieces, as something to read from.
+struct Pieces<'p> {
+    pieces: &'p mut dyn Iterator<Item = String>,
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.piece.len() {
+            let Some(piece) = self.pieces.next() else { return Ok(0) };
+            (self.piece, self.at) = (piece.into_bytes(), 0);
+        }
+        let count = into.len().min(self.piece.len() - self.at);
+        into[..count].copy_from_slice(&self.piece[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
 }
 
 /// The declaration that `source` has in force, as the store keeps it.

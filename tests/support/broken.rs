@@ -46,7 +46,10 @@ struct Ending {
 
 impl Ending {
     fn of(site: &Site) -> Ending {
-        Ending { tree: site.tree(), owned: site.owned(), state: site.state_names() }
+        // The place for secrets is made with the first of them and stays, whatever comes after.
+        let mut state = site.state_names();
+        state.retain(|name| !matches!(&**name, "/secrets" | "/secrets/key"));
+        Ending { tree: site.tree(), owned: site.owned(), state }
     }
 }
 

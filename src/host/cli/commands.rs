@@ -243,7 +243,11 @@ fn pass(
         watch: &mut watch,
     };
     let report = reconcile(machine, Ledger::live(store, secrets), works, options)?;
+    let announced = watch.announced;
     drop(watch);
+    if announced && report.outcome == Outcome::Failed && report.count(&[Outcome::Removed]) == 0 {
+        show::note("nothing was removed: that waits until everything declared matches");
+    }
     // After a pass that wrote nothing too: the one before may have been cut short just before this.
     // What could not be tidied now is tidied after another pass.
     if let Err(error) = accept::tidy(store, secrets, &place.own, machine::now()) {

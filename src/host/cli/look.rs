@@ -192,16 +192,13 @@ pub(super) fn status(it: &Invocation, state: &Path) -> Result<u8, Error> {
     if it.json {
         return print_json(&Status::of(state)).map(|()| 0);
     }
-    let mut out = String::new();
     let status = Status::of(state);
+    let mut out = format!("{}\n", status.verdict());
     for declared in &status.declared {
         let serial = declared.serial.map_or(String::new(), |serial| format!(" serial {serial}"));
         let whole = if declared.whole { "applied whole" } else { "not yet applied whole" };
         let (source, accepted) = (declared.source, &declared.accepted);
         out += &format!("{source:<6}{serial} accepted {accepted}, {whole}\n");
-    }
-    if status.declared.is_empty() {
-        out += "nothing has been declared to this host yet\n";
     }
     out += &format!("owns {}\n", counted(status.owned, "object"));
     if let Some(pass) = &status.last_pass {
@@ -224,6 +221,8 @@ pub(super) fn status(it: &Invocation, state: &Path) -> Result<u8, Error> {
 #[derive(Serialize)]
 struct Status {
     schema: &'static str,
+    /// Everything declared was applied whole, and nothing has failed since.
+    as_declared: bool,
     declared: Vec<Declared>,
     owned: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -270,6 +269,20 @@ struct Failing {
 }
 
 impl Status {
+    /// The answer to the question that a person comes with.
+    fn verdict(&self) -> String {
+        match (self.failing.len(), &self.paused) {
+            (0, None) if self.declared.is_empty() => {
+                "nothing has been declared to this host yet".into()
+            }
+            (0, None) if self.as_declared => "as declared, when a pass last looked".into(),
+            (0, None) => "not as declared: a declaration waits to be applied whole".into(),
+            (0, Some(_)) if self.as_declared => "held still, as declared".into(),
+            (0, Some(_)) => "held still, and not as declared".into(),
+            (count, _) => format!("not as declared: {} failing", counted(count, "resource")),
+        }
+    }
+
     fn of(state: &State) -> Status {
         let declared = |source| {
             let accepted = state.accepted(source)?;
@@ -300,8 +313,10 @@ impl Status {
             doing: why.doing.to_string(),
             cause: why.cause.to_string(),
         };
+        let whole = |source| state.accepted(source).is_none() || state.is_whole(source);
         Status {
             schema: "status/1",
+            as_declared: Source::ALL.into_iter().all(whole) && state.failing().next().is_none(),
             declared: Source::ALL.into_iter().filter_map(declared).collect(),
             owned: state.owned_len(),
             last_pass: state.last_pass().map(pass),

@@ -97,6 +97,10 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Error> 
                 invocation.operands.push(value);
                 continue;
             }
+            Arg::Short('V') | Arg::Long("version") if invocation.command.is_none() => {
+                invocation.command = Some(Command::Version);
+                continue;
+            }
             Arg::Short(short) => FLAGS.iter().find(|flag| flag.short == Some(short)),
             Arg::Long(long) => FLAGS.iter().find(|flag| flag.long == long),
         };

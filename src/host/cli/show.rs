@@ -71,6 +71,9 @@ pub(super) fn counted(count: usize, thing: &str) -> String {
 /// What an error has to say, each fault on its line, on standard error.
 pub(super) fn error(error: &Error) {
     note(&error.to_string());
+    if let Error::Damaged { .. } = error {
+        note("nothing was touched; nox-mesh-host rescue --help says how to go on");
+    }
     if let Error::Refused { faults, .. } = error {
         let faults = faults.iter().map(|fault| format!("  {}\n", plain(&fault.to_string())));
         say(&faults.collect::<String>());
@@ -219,7 +222,7 @@ fn summary(report: &Report) -> String {
             format!("nothing to do, the machine is as declared: {parts}")
         }
         (Outcome::Converged, PLAN) => format!("plan: {parts}"),
-        (Outcome::Paused, _) => "paused, nothing is applied".into(),
+        (Outcome::Paused, _) => "paused: accepted, and applied by a pass after resume".into(),
         (Outcome::Converged, _) if idle => format!("converged, nothing to do: {parts}"),
         (outcome, _) => format!("{outcome}: {parts}"),
     }

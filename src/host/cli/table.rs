@@ -80,8 +80,8 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
                  given, looked at again, and recorded; what an earlier declaration made and \
                  this one no longer names is removed, last of all. A second run finds nothing \
                  to do.\n\n\
-                 With --bundle the file must belong to root and be writable by nobody else, and \
-                 may carry actions; without a FILE it is ROOT/etc/mesh-host/substrate.lock.",
+                 With --bundle the file must belong to root, or to the user the host runs as, and \
+                 be writable by nobody else; then it may carry actions; without a FILE it is ROOT/etc/mesh-host/substrate.lock.",
     },
     CommandEntry {
         command: Command::Plan,
@@ -93,7 +93,8 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         summary: "show what apply would do, with diffs; changes nothing",
         detail: "Looks at the machine as apply would and shows each difference. Nothing is \
                  written, not even to the host's own state. Where the outcome hangs on a \
-                 resource that is not there yet, it says which.",
+                 resource that is not there yet, it says which. The checks of a bundle's actions \
+                 are run: they are how it looks.",
     },
     CommandEntry {
         command: Command::Check,

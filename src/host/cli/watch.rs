@@ -19,6 +19,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 pub(super) struct Terminal {
     /// Nothing but errors is wanted, or what is said would be said of a dry run.
     silent: bool,
+    /// Something was announced to go.
+    pub announced: bool,
     shows: bool,
     /// Not before then again.
     next: Option<Instant>,
@@ -30,7 +32,7 @@ impl Terminal {
         listen();
         let silent = it.quiet || it.command == Some(super::table::Command::Plan);
         let shows = stderr().is_terminal() && !it.quiet && !it.json;
-        Terminal { silent, shows, next: None, shown: false }
+        Terminal { silent, announced: false, shows, next: None, shown: false }
     }
 
     fn clear(&mut self) {
@@ -62,6 +64,7 @@ impl Watch for Terminal {
         if self.silent {
             return;
         }
+        self.announced |= !goes.is_empty();
         for owned in goes {
             let kind = owned.of_type;
             let name = owned.object.split_once(':').map_or(owned.object, |(_, name)| name);

@@ -112,6 +112,9 @@ fn document(text: &[u8]) -> Result<&str, Fault> {
         Some(b'[' | b'"') => {
             fault("is not an object".into(), "write {\"version\":1,\"resources\":[…]}")
         }
+        Some(0xef) if text.starts_with('\u{feff}') => {
+            fault("begins with a byte order mark".into(), "save it as UTF-8 without one")
+        }
         Some(_) => fault("is not JSON".into(), "write {\"version\":1,\"resources\":[…]}"),
     }
 }

@@ -33,26 +33,30 @@ pub fn form(declaration: &Declaration, index: usize, keep: &mut Keep<'_>) -> Str
     resource(declaration, index, keep, &COMMON[kind..=kind])
 }
 
-/// The whole declaration as the journal has it, on one line, handed to `sink` in pieces of about
-/// a resource.
-pub fn journal_text(declaration: &Declaration, keep: &mut Keep<'_>, sink: &mut dyn FnMut(&[u8])) {
-    let mut piece = format!("{{\"version\":{VERSION}");
+/// The whole declaration as the journal has it, on one line, in pieces of about a resource.
+pub fn journal_text<'t, 'k: 't>(
+    declaration: &'t Declaration,
+    keep: &'t mut Keep<'k>,
+) -> impl Iterator<Item = String> + use<'t, 'k> {
+    let mut head = format!("{{\"version\":{VERSION}");
     if let Some(node) = &declaration.node {
-        piece.push_str(",\"node\":");
-        write_scalar(&**node, &mut piece);
+        head.push_str(",\"node\":");
+        write_scalar(&**node, &mut head);
     }
     if let Some(serial) = declaration.serial {
-        piece.push_str(",\"serial\":");
-        write_scalar(&serial, &mut piece);
+        head.push_str(",\"serial\":");
+        write_scalar(&serial, &mut head);
     }
-    piece.push_str(",\"resources\":[");
-    for index in 0..declaration.resources.len() {
-        comma(index, &mut piece);
-        sink(piece.as_bytes());
-        piece = journal_form(declaration, index, keep);
-    }
-    sink(piece.as_bytes());
-    sink(b"]}");
+    head.push_str(",\"resources\":[");
+    let forms = (0..declaration.resources.len()).map(move |index| {
+        let form = journal_form(declaration, index, keep);
+        if index == 0 {
+            form
+        } else {
+            format!(",{form}")
+        }
+    });
+    std::iter::once(head).chain(forms).chain(std::iter::once("]}".into()))
 }
 
 /// A declaration from the store, and how far it is trusted.

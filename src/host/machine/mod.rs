@@ -45,6 +45,9 @@ use crate::resource::{
     Removable, RootPath, Step, Trouble,
 };
 
+/// As many descriptors as a large group can use.
+const MOST_DESCRIPTORS: usize = 4096;
+
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
 const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
 
@@ -64,6 +67,8 @@ pub struct Machine {
     fetcher: Fetcher,
     /// The last thing it did was to look.
     looking: bool,
+    /// What may be open at once, less what a pass and its children need.
+    descriptors: usize,
 }
 
 impl Machine {
@@ -85,7 +90,13 @@ impl Machine {
             accounts: Accounts::default(),
             fetcher: Fetcher::default(),
             looking: true,
+            descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
         })
+    }
+
+    /// How many directories a group of staged steps may stand in, each of which takes a descriptor.
+    pub fn descriptors(&self) -> usize {
+        self.descriptors
     }
 
     /// The root is this machine's own: the running kernel and its programs are part of it.

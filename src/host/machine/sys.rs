@@ -227,6 +227,24 @@ pub(super) fn any_entry(dir: OwnedFd, is: &dyn Fn(&[u8]) -> bool) -> io::Result<
     found
 }
 
+/// Asks for as many as `wanted` descriptors at once, as far as the hard limit goes; how many there
+/// may be then.
+pub(super) fn raise_descriptors(wanted: usize) -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is writable and of the kind that the kernel fills.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return 256;
+    }
+    if (limit.rlim_cur as usize) < wanted {
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max.min(wanted as u64), ..limit };
+        // SAFETY: `raised` is initialised, and only read.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raised) } == 0 {
+            limit = raised;
+        }
+    }
+    usize::try_from(limit.rlim_cur).map_or(wanted, |limit| limit.min(wanted))
+}
+
 /// The user and the group that this process runs as.
 pub(super) fn effective_ids() -> (u32, u32) {
     // SAFETY: neither call can fail or takes memory.

@@ -29,13 +29,10 @@ use crate::report::Outcome;
 use crate::resource::{Make, Object, RootPath, Step, Trouble, Verdict};
 
 /// The most members of a group: bounds what an interruption has to wait for.
-const MAX_MEMBERS: usize = 4096;
+const MAX_MEMBERS: usize = 16_384;
 
 /// The most bytes of file contents in a group.
 const MAX_BYTES: usize = 64 << 20;
-
-/// The most directories that its entries stand in, each of which takes a descriptor.
-const MAX_DIRECTORIES: usize = 256;
 
 /// A resource about to be made to match.
 pub(super) struct Member<'d> {
@@ -64,12 +61,13 @@ impl<'d> Group<'d> {
         self.members.is_empty()
     }
 
-    /// Nothing more may join before it is carried out.
-    pub(super) fn is_full(&self) -> bool {
+    /// Nothing more may join before it is carried out. Each directory that its entries stand in
+    /// takes a descriptor, of which there are `descriptors`.
+    pub(super) fn is_full(&self, descriptors: usize) -> bool {
         self.alone
             || self.members.len() >= MAX_MEMBERS
             || self.bytes >= MAX_BYTES
-            || self.directories >= MAX_DIRECTORIES
+            || self.directories >= descriptors
     }
 
     pub(super) fn push(&mut self, member: Member<'d>) {

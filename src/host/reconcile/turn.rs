@@ -101,7 +101,7 @@ impl Pass<'_> {
     ) -> Result<(), Error> {
         let form = self.ledger.form(turn);
         group.push(Member { turn, object, verdict, outcome, form, diff });
-        match group.is_full() {
+        match group.is_full(self.machine.descriptors()) {
             true => self.flush(group),
             false => Ok(()),
         }

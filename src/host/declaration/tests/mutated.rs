@@ -78,17 +78,14 @@ fn read_in_every_way(text: &[u8], own: &Own) -> bool {
         Some(b"value".to_vec())
     });
     let Ok(declaration) = stored else { return false };
-    let mut journal = Vec::new();
     let mut kept = std::collections::HashMap::new();
-    journal_text(
-        &declaration,
-        &mut |value| {
-            let name = format!("v{}", kept.len());
-            kept.insert(name.clone(), value.to_vec());
-            name
-        },
-        &mut |piece| journal.extend_from_slice(piece),
-    );
+    let mut keep = |value: &[u8]| {
+        let name = format!("v{}", kept.len());
+        kept.insert(name.clone(), value.to_vec());
+        name
+    };
+    let journal: String = journal_text(&declaration, &mut keep).collect();
+    let journal = journal.into_bytes();
     let mut resolve =
         |name: &str| Some(kept.get(name).cloned().unwrap_or_else(|| b"value".to_vec()));
     let back = parse_stored(Stored::Trusted(Bundle::vouched(journal)), own, &mut resolve)

@@ -22,14 +22,10 @@ impl Secrets {
     }
 
     fn text(&mut self, declaration: &Declaration) -> String {
-        let mut text = Vec::new();
-        let mut pieces = 0;
-        journal_text(declaration, &mut |value| self.keep(value), &mut |piece| {
-            pieces += 1;
-            text.extend_from_slice(piece);
-        });
-        assert!(pieces > declaration.resources.len());
-        String::from_utf8(text).unwrap()
+        let mut keep = |value: &[u8]| self.keep(value);
+        let pieces: Vec<String> = journal_text(declaration, &mut keep).collect();
+        assert!(pieces.len() > declaration.resources.len());
+        pieces.concat()
     }
 }
 
