@@ -16,11 +16,11 @@ INSTALLED = $(DESTDIR)$(PREFIX)/bin/nox-mesh-host \
 	$(SYSTEMD)/system-preset/80-nox-mesh-host.preset \
 	$(DESTDIR)$(PREFIX)/share/man/man8/nox-mesh-host.8
 
-.PHONY: help build run check bench fuzz static install uninstall
+.PHONY: help build run check lab-build lab lab-shell bench fuzz static install uninstall
 .DEFAULT_GOAL := help
 
 help:           ## this list
-	@sed -n 's/^\([a-z]*\): .*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' Makefile | expand -t 12
 
 build:          ## the release binary
 	cargo build --release --locked
@@ -35,18 +35,19 @@ run: build      ## apply tests/example.json to a scratch root: plan, apply, appl
 	$(BIN) --root $(RUN) plan --exit-code tests/example.json >$(RUN)/plan.txt
 	@echo 'second run: nothing to change'
 
-SKIPS := $(TARGET)/skips
-define component
-if cargo $(1) --version >/dev/null 2>&1; then echo '$(2)'; $(2); \
-else echo 'no $(1) here: rustup component add $(3)' >$(SKIPS)/$(1); fi
-endef
 check:          ## formatting, lints, every test; then what was skipped and why
-	@rm -rf $(SKIPS) && mkdir -p $(SKIPS)
-	@$(call component,fmt,cargo fmt --all --check,rustfmt)
-	@$(call component,clippy,cargo clippy --workspace --all-targets --locked -- -D warnings,clippy)
-	@cargo test --workspace --locked --no-fail-fast; status=$$?; \
-	if [ -z "$$(ls $(SKIPS))" ]; then echo 'skipped: nothing'; else echo 'skipped:'; \
-	( cd $(SKIPS) && grep . * /dev/null | sed 's/^/  /; s/:/: /' ); fi; exit $$status
+	@tests/check.sh
+
+# The host and the lab: what the tests below and a shell in a machine need.
+lab-build:
+	cargo build --locked -p nox-mesh-host -p mesh-lab
+	$(TARGET)/debug/lab build
+
+lab: lab-build  ## scenarios on machines with a real systemd, which leave nothing behind (root)
+	cargo test --locked -p mesh-lab
+
+lab-shell: lab-build ## a shell in such a machine, with the host in it; it goes when you leave
+	$(TARGET)/debug/lab shell
 
 N ?=
 DIR ?= /var/tmp

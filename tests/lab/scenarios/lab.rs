@@ -293,3 +293,30 @@ fn an_interrupted_build_is_not_taken_for_a_tree() {
     assert_eq!(footprint.remains(), Vec::<String>::new());
     assert!(!Path::new(&format!("{}.lock", tree.display())).exists());
 }
+
+#[test]
+fn without_its_packages_a_scenario_is_skipped_aloud_and_in_ci_fails() {
+    // Laid out as cargo does, so that the trial's own skip is recorded beside it.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("p{}", std::process::id()));
+    let test = target.join("debug/deps/lab");
+    fs::create_dir_all(test.parent().unwrap()).unwrap();
+    fs::copy(std::env::current_exe().unwrap(), &test).unwrap();
+    let name = "a_machine_boots_and_systemd_is_running";
+    let trial = |ci: &str| {
+        let mut command = Command::new(&test);
+        command.args(["--exact", name]).env("PATH", "/nonexistent").env("CI", ci);
+        command.output().unwrap()
+    };
+    let (here, ci) = (trial("false"), trial("true"));
+    let skip = fs::read_to_string(target.join("skips").join(name)).unwrap();
+    fs::remove_dir_all(&target).unwrap();
+    assert!(here.status.success(), "{here:?}");
+    // SAFETY: takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } == 0 {
+        assert!(skip.starts_with("not installed: ip, mount, nsenter, systemd-nspawn"), "{skip}");
+        assert!(!ci.status.success(), "{ci:?}");
+    } else {
+        assert_eq!(skip, "root, for machines (needs another machine)\n");
+        assert!(ci.status.success(), "what only another computer has is skipped there too");
+    }
+}

@@ -22,7 +22,7 @@
 //! | `MESH_LAB_TREE` | where the tree is kept, instead of `/var/cache/mesh-lab-tree` |
 //! | `MESH_LAB_MIRROR` | the mirror, or a sources file, instead of mmdebstrap's default |
 //! | `MESH_LAB_HOST` | the host binary to try, instead of the one beside the test |
-//! | `CI` | `true`: a scenario that cannot run fails instead of being skipped |
+//! | `CI` | `true`: a scenario that lacks a package fails instead of being skipped |
 //!
 //! It must not depend on the host's source: the host is a binary that is put into a machine.
 //! Everything here panics with the whole story instead of returning errors, as a test wants it.
@@ -51,7 +51,7 @@ pub use footprint::Footprint;
 pub use invocation::{Invocation, Ran};
 pub use machine::Machine;
 pub use package::{shelf, Package};
-pub use supported::{skipped, supported};
+pub use supported::{skip, skipped, supported, Lack};
 pub use sweep::sweep;
 pub use tree::{build, cache, is_built, remove};
 pub use wait::{eventually, until};

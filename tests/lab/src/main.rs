@@ -17,12 +17,12 @@ fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["build"] => lab::supported().and_then(|()| build()),
-        ["shell"] => lab::supported().and_then(|()| shell("lab")),
-        ["shell", name] => lab::supported().and_then(|()| shell(name)),
-        ["time"] => lab::supported().and_then(|()| time()),
+        ["build"] => supported().and_then(|()| build()),
+        ["shell"] => supported().and_then(|()| shell("lab")),
+        ["shell", name] => supported().and_then(|()| shell(name)),
+        ["time"] => supported().and_then(|()| time()),
         ["clean"] => clean(),
-        ["check"] => lab::supported(),
+        ["check"] => supported(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -35,6 +35,10 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn supported() -> Result<(), String> {
+    lab::supported().map_err(|lack| lack.to_string())
 }
 
 fn build() -> Result<(), String> {

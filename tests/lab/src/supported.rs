@@ -1,12 +1,13 @@
-//! Whether machines can be had on this computer, and if not, why.
+//! Whether machines can be had on this computer, and if not, why; and the honest way to skip.
+//!
+//! A scenario that cannot run leaves a line in `target/skips/`, which `make check` prints.
 
 use crate::owner::fresh_mark;
 use crate::{child, sweep, tree};
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use std::{env, fs, io};
+use std::{env, fmt, fs, thread};
 
 /// Tries, in namespaces that are gone afterwards, what a boot needs of the kernel.
 const PROBE: &str = "mount -t tmpfs tmpfs \"$DIR\"/try && cd \"$DIR\" && \
@@ -14,11 +15,29 @@ const PROBE: &str = "mount -t tmpfs tmpfs \"$DIR\"/try && cd \"$DIR\" && \
     mount -t cgroup2 cgroup2 try && ip link add name probe type veth peer name other && \
     ip link add bridge0 type bridge";
 
+/// Why something cannot be tried here.
+#[derive(Debug)]
+pub enum Lack {
+    /// What `packages.txt` or a Debian mirror would bring: under `CI=true` a failure.
+    Package(String),
+    /// What only another computer has: a privilege, a kernel facility, another build.
+    Machine(String),
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Lack::Package(what) => f.write_str(what),
+            Lack::Machine(what) => write!(f, "{what} (needs another machine)"),
+        }
+    }
+}
+
 /// Says why a lab cannot run here.
-pub fn supported() -> Result<(), String> {
+pub fn supported() -> Result<(), Lack> {
     // SAFETY: takes nothing and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
-        return Err("machines need root".into());
+        return Err(Lack::Machine("root, for machines".into()));
     }
     let tools = ["ip", "mount", "nsenter", "systemd-nspawn", "unshare"];
     // The builder is not needed once there is a tree.
@@ -26,8 +45,13 @@ pub fn supported() -> Result<(), String> {
     let missing: Vec<&str> = tools.into_iter().chain(builder).filter(|t| !on_path(t)).collect();
     if !missing.is_empty() {
         let list = "tests/lab/packages.txt";
-        return Err(format!("not installed: {} (see {list})", missing.join(", ")));
+        return Err(Lack::Package(format!("not installed: {} (see {list})", missing.join(", "))));
     }
+    permitted().map_err(Lack::Machine)
+}
+
+/// Says what the kernel does not let us do.
+fn permitted() -> Result<(), String> {
     let Some(cgroups) = sweep::cgroup_root() else {
         return Err("no version 2 cgroup tree is mounted".into());
     };
@@ -41,15 +65,34 @@ pub fn supported() -> Result<(), String> {
     removed.map_err(|e| format!("remove {}: {e}", directory.display()))
 }
 
-/// For the first line of a scenario: says why machines cannot be had and returns true, or, where
-/// `CI=true` says that nobody would read it, panics.
+/// For the first line of a scenario: records why machines cannot be had and returns true. Builds
+/// the tree where there is none.
 #[track_caller]
 pub fn skipped() -> bool {
-    let Err(why) = supported() else { return false };
-    assert!(env::var_os("CI").is_none_or(|ci| ci != "true"), "no lab here: {why}");
-    // Not `eprintln!`, which a test that passes would keep to itself.
-    let _ = writeln!(io::stderr(), "SKIPPED, no lab here: {why}");
-    true
+    match supported().and_then(|()| tree::build().map_err(Lack::Package)) {
+        Ok(_) => false,
+        Err(lack) => {
+            skip(&lack);
+            true
+        }
+    }
+}
+
+/// Records that the scenario of this thread is skipped, and why. Panics under `CI=true` where CI
+/// has what is lacking.
+#[track_caller]
+pub fn skip(lack: &Lack) {
+    let in_ci = env::var_os("CI").is_some_and(|value| value == "true");
+    assert!(!(in_ci && matches!(lack, Lack::Package(_))), "may not be skipped: {lack}");
+    // A test's thread bears its name, unless one thread runs them all.
+    let thread = thread::current();
+    let name = thread.name().filter(|name| *name != "main").unwrap_or("scenarios");
+    let test = env::current_exe().expect("a test has a path");
+    let target = test.ancestors().nth(3).expect("a test lies in target/PROFILE/deps");
+    let skips = target.join("skips");
+    fs::create_dir_all(&skips).expect("target/ can be written");
+    let line = lack.to_string().replace('\n', "; ");
+    fs::write(skips.join(name), format!("{line}\n")).expect("target/ can be written");
 }
 
 fn probe(directory: &Path) -> Result<(), String> {
