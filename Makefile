@@ -10,10 +10,7 @@ MAXSIZE_GLIBC := 4194304
 
 DESTDIR ?=
 PREFIX  ?= /usr/local
-SYSTEMD  = $(DESTDIR)$(PREFIX)/lib/systemd
 INSTALLED = $(DESTDIR)$(PREFIX)/bin/nox-mesh-host \
-	$(SYSTEMD)/system/nox-mesh-host.service \
-	$(SYSTEMD)/system-preset/80-nox-mesh-host.preset \
 	$(DESTDIR)$(PREFIX)/share/man/man8/nox-mesh-host.8
 
 .PHONY: help build run check lab-build lab lab-shell bench fuzz static install uninstall
@@ -32,8 +29,8 @@ run: build      ## apply tests/example.json to a scratch root: plan, apply, appl
 	$(BIN) --root $(RUN) plan tests/example.json
 	$(BIN) --root $(RUN) apply tests/example.json
 	$(BIN) --root $(RUN) apply tests/example.json
-	$(BIN) --root $(RUN) plan --exit-code tests/example.json >$(RUN)/plan.txt
-	@echo 'second run: nothing to change'
+	$(BIN) --root $(RUN) plan -q --exit-code tests/example.json
+	@echo 'second run: nothing to change; what was made lies in $(RUN)/etc/greetings'
 
 check:          ## formatting, lints, every test; then what was skipped and why
 	@tests/check.sh
@@ -67,7 +64,6 @@ fuzz:           ## a minute of each fuzz target (FUZZ_S=seconds)
 	-max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=1024 || exit 1; done
 
 # It travels, and is built small before all: at most $(MAXSIZE) bytes.
-static: export CARGO_PROFILE_RELEASE_OPT_LEVEL = s
 static:         ## the release binary with no library to find, and the proof that it is so
 	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]; then \
 	triple=$(MUSL) most=$(MAXSIZE); \
@@ -75,20 +71,18 @@ static:         ## the release binary with no library to find, and the proof tha
 	else triple=$(HOST) most=$(MAXSIZE_GLIBC); export RUSTFLAGS='-C target-feature=+crt-static'; \
 	echo 'no musl target (rustup target add $(MUSL)): linking glibc statically,'; \
 	echo 'which still looks names up through the shared libraries of the machine'; fi; \
-	cargo build --release --locked --target $$triple && \
-	bin=$(TARGET)/$$triple/release/nox-mesh-host && size=$$(wc -c <$$bin) && \
+	cargo build --profile static --locked --target $$triple && \
+	bin=$(TARGET)/$$triple/static/nox-mesh-host && size=$$(wc -c <$$bin) && \
 	echo "$$bin $$size bytes" && \
 	if ! ldd $$bin 2>&1 | grep -qiE 'statically linked|not a (valid )?dynamic'; then \
 	echo 'it is not static:'; ldd $$bin; exit 1; fi && \
 	if [ $$size -gt $$most ]; then echo "it is larger than $$most bytes"; exit 1; fi
 
-install:        ## binary, unit, preset and man page below $(DESTDIR)$(PREFIX) (BIN=file to choose)
+# Not the unit: what it starts, the service, is not part of this version.
+install:        ## binary and manual page below $(DESTDIR)$(PREFIX) (BIN=file to choose)
 	@test -x $(BIN) || $(MAKE) build
 	install -D -m 0755 $(BIN) $(word 1,$(INSTALLED))
-	install -D -m 0644 unit/nox-mesh-host.service $(word 2,$(INSTALLED))
-	sed -i 's,/usr/bin/nox-mesh-host,$(PREFIX)/bin/nox-mesh-host,' $(word 2,$(INSTALLED))
-	install -D -m 0644 unit/80-nox-mesh-host.preset $(word 3,$(INSTALLED))
-	install -D -m 0644 unit/nox-mesh-host.8 $(word 4,$(INSTALLED))
+	install -D -m 0644 unit/nox-mesh-host.8 $(word 2,$(INSTALLED))
 
 uninstall:      ## takes away what install brought; state and configuration stay
 	rm -f $(INSTALLED)

@@ -52,6 +52,6 @@ fn the_static_build_runs_where_there_is_nothing_else() {
 /// The newest binary that `make static` left.
 fn static_build() -> Option<PathBuf> {
     let triples = std::fs::read_dir(target()).ok()?.flatten();
-    let built = triples.map(|triple| triple.path().join("release/nox-mesh-host"));
+    let built = triples.map(|triple| triple.path().join("static/nox-mesh-host"));
     built.filter(|path| path.is_file()).max_by_key(|path| path.metadata().ok()?.modified().ok())
 }

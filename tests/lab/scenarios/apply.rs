@@ -184,6 +184,6 @@ fn the_static_build_alone_makes_an_empty_root_match() {
 fn static_build() -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?;
     let triples = fs::read_dir(target).ok()?.flatten();
-    let built = triples.map(|triple| triple.path().join("release/nox-mesh-host"));
+    let built = triples.map(|triple| triple.path().join("static/nox-mesh-host"));
     built.filter(|path| path.is_file()).max_by_key(|path| path.metadata().ok()?.modified().ok())
 }
