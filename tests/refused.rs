@@ -31,7 +31,7 @@ const TABLE: &[(&str, Faults)] = &[
     ("[]", &["is not an object; write"]),
     ("\"text\"", &["is not an object; write"]),
     ("1", &["is not JSON; write"]),
-    ("\u{feff}{\"version\":1,\"resources\":[]}", &["is not JSON; write"]),
+    ("\u{feff}{\"version\":1,\"resources\":[]}", &["begins with a byte order mark"]),
     ("{\"version\":1,\"resources\":[]}\0", &["line 1 column 29: trailing characters"]),
     ("{\"version\":1,\"resources\":[]}{}", &["line 1 column 29: trailing characters"]),
     ("{\"version\":1,\"resources\":[\0]}", &["line 1 column 27: expected value"]),
