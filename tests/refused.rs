@@ -119,6 +119,11 @@ const TABLE: &[(&str, Faults)] = &[
     (one!(r#""type":"directory","path":"/a/../b""#), &["path: \"/a/../b\" climbs with .."]),
     (one!(r#""type":"directory","path":"/""#), &["path: \"/\" is the root itself"]),
     (one!(r#""type":"directory","path":"/a\u0000b""#), &["path: \"/a\\0b\" holds a NUL byte"]),
+    (one!(r#""type":"symlink","path":"/a/.0123456789abcdef.mesh-host~","target":"x""#),
+        &["path: \"/a/.0123456789abcdef.mesh-host~\" has a name that the host gives to unfinished \
+         files; choose another name"]),
+    (one!(r#""type":"directory","path":"//a/.0123456789abcdef.mesh-host~/""#),
+        &["has a name that the host gives to unfinished files; choose another name"]),
     // Between resources.
     (r#"{"version":1,"resources":[
         {"id":"x","type":"directory","path":"/x"},{"id":"x","type":"directory","path":"/y"}]}"#,
