@@ -12,6 +12,7 @@ pub mod own;
 mod read;
 pub mod schema;
 pub mod stored;
+mod systemd;
 mod whole;
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use super::systemd;
 use crate::resource::RootPath;
 
 /// The host's own places, as paths inside the root.
@@ -20,6 +21,8 @@ pub struct Own {
 }
 
 const NAME: &str = "nox-mesh-host";
+const SERVICE: &str = "nox-mesh-host.service";
+const PRESET: &str = "80-nox-mesh-host.preset";
 const BINARY: &str = "the host's own binary";
 const CONFIG: &str = "the host's own configuration";
 const STATE: &str = "the host's own state";
@@ -56,6 +59,14 @@ static UNIT_DIRECTORIES: &[&str] = &[
     "/usr/local/lib/systemd/system",
 ];
 
+/// Every directory that systemd reads presets of system units from (systemd.preset(5)).
+static PRESET_DIRECTORIES: &[&str] = &[
+    "/etc/systemd/system-preset",
+    "/run/systemd/system-preset",
+    "/usr/lib/systemd/system-preset",
+    "/usr/local/lib/systemd/system-preset",
+];
+
 /// Drop-in directories that the unit inherits from its type and from its name's beginnings.
 static INHERITED: &[&str] = &["service.d", "nox-.service.d", "nox-mesh-.service.d"];
 
@@ -63,8 +74,8 @@ static INHERITED: &[&str] = &["service.d", "nox-.service.d", "nox-mesh-.service.
 static USUAL_LINKS: &[(&str, &str)] =
     &[("/bin", "/usr/bin"), ("/sbin", "/usr/sbin"), ("/lib", "/usr/lib"), ("/var/run", "/run")];
 
-/// Settings by which another unit's file can take the host's name or end it.
-static REACHING: &[&str] = &["Alias", "Conflicts", "PropagatesStopTo"];
+/// Settings by which another unit's file can take the host's name, disable the host or end it.
+static REACHING: &[&str] = &["Alias", "Also", "Conflicts", "PropagatesStopTo", "RequiredBy"];
 
 impl Own {
     /// Putting an entry other than a directory at `path`, or changing what is there.
@@ -98,18 +109,17 @@ impl Own {
     }
 
     /// A file at `path` that holds `bytes`, as far as its contents go: a unit that takes the
-    /// host's name for its alias.
+    /// host's name or can end it, or a preset that withholds it.
     pub fn refuses_text(&self, path: &RootPath, bytes: &[u8]) -> Option<&'static str> {
-        unit_name(&usual(path.as_str()))?;
-        if !bytes.windows(NAME.len()).any(|window| window == NAME.as_bytes()) {
-            return None;
-        }
-        let text = String::from_utf8_lossy(bytes).replace("\\\n", " ");
-        let reaches = |line: &str| {
-            let Some((key, value)) = line.split_once('=') else { return false };
-            REACHING.contains(&key.trim()) && value.split_whitespace().any(is_unit)
+        let path = usual(path.as_str());
+        let is_ours = |names: systemd::Pattern| {
+            names.fits(SERVICE) || names.name().is_some_and(|name| is_unit(&name))
         };
-        text.lines().any(reaches).then_some(UNIT)
+        let refused = match unit_name(&path) {
+            Some(name) => systemd::named(name, bytes, REACHING).any(is_ours),
+            None => preset_name(&path).is_some() && systemd::withheld(bytes).any(is_ours),
+        };
+        refused.then_some(UNIT)
     }
 
     /// Starting, stopping, enabling or disabling the unit `name`, with or without its suffix.
@@ -127,25 +137,27 @@ impl Own {
     /// a unit: nothing here would refuse it.
     pub fn is_calm(&self, dir: &str) -> bool {
         let dir = usual(dir);
-        self.holds(&dir).is_none() && !self.is_above(&dir) && unit_name(&dir).is_none()
+        self.holds(&dir).is_none() && !self.is_above(&dir) && !Own::is_unit_file(&dir)
     }
 
-    /// `path` lies in a directory of system units: it is one, or part of one.
+    /// `path` lies in a directory of system units or of their presets: it is one, or part of one.
     pub fn is_unit_file(path: &str) -> bool {
-        unit_name(&usual(path)).is_some()
+        let path = usual(path);
+        unit_name(&path).or_else(|| preset_name(&path)).is_some()
     }
 
     /// `path` is one of the host's own places or lies in one.
     fn holds(&self, path: &str) -> Option<&'static str> {
         let place = self.places().find(|(place, _)| beneath(path, place).is_some());
-        place.map(|(_, what)| what).or_else(|| unit_entry(unit_name(path)?))
+        let preset = || (preset_name(path)? == PRESET).then_some(UNIT);
+        place.map(|(_, what)| what).or_else(|| unit_entry(unit_name(path)?)).or_else(preset)
     }
 
     /// `path` is above one of the host's own places, or may come to hold one of its units.
     fn is_above(&self, path: &str) -> bool {
         let above = |place: &str| beneath(place, path).is_some();
         self.places().any(|(place, _)| above(place))
-            || UNIT_DIRECTORIES.iter().any(|dir| above(dir))
+            || UNIT_DIRECTORIES.iter().chain(PRESET_DIRECTORIES).any(|dir| above(dir))
     }
 
     /// The host's own places, each with what it is; the machine looks what links make of them.
@@ -180,8 +192,17 @@ fn usual(path: &str) -> Cow<'_, str> {
 
 /// What of `path` is left beneath a directory of units, where it lies in one.
 fn unit_name(path: &str) -> Option<&str> {
+    entry_of(UNIT_DIRECTORIES, path)
+}
+
+/// What of `path` is left beneath a directory of presets, where it lies in one.
+fn preset_name(path: &str) -> Option<&str> {
+    entry_of(PRESET_DIRECTORIES, path)
+}
+
+fn entry_of<'p>(directories: &[&str], path: &'p str) -> Option<&'p str> {
     let name = |dir: &&str| beneath(path, dir).filter(|rest| !rest.is_empty());
-    UNIT_DIRECTORIES.iter().find_map(name).map(|rest| &rest[1..])
+    directories.iter().find_map(name).map(|rest| &rest[1..])
 }
 
 /// What of the host's own an entry of a unit directory is.

@@ -66,7 +66,8 @@ fn type_of(kind: &Kind) -> Value {
     let set = |value: &mut Value, key: &str, to: Value| {
         value.as_object_mut().expect("an object's schema is an object").insert(key.into(), to);
     };
-    set(&mut value, "description", kind.doc.into());
+    let lacks = if kind.build.is_none() { "Not supported by this host yet. " } else { "" };
+    set(&mut value, "description", format!("{lacks}{}", kind.doc).into());
     value["properties"]["type"] = json!({ "const": kind.name });
     value["properties"]["timeout_s"]["default"] = kind.default_timeout_s.into();
     if !kind.exactly_one.is_empty() {

@@ -3,7 +3,7 @@
 
 use super::fields::{Fields, Value};
 use super::kind::{Field, Judge, Shape};
-use super::{Access, Principal};
+use super::{Access, Principal, RootPath};
 use crate::declaration::fault::quoted;
 
 /// The owning user.
@@ -22,7 +22,8 @@ pub const GROUP: Field = Field::optional(
     Shape::Principal,
 );
 
-/// Claims the object at `path`, and refuses the file systems in which nothing can be put.
+/// Claims the object at `path`, and refuses the file systems in which nothing can be put and the
+/// names that the host itself uses on the way.
 pub fn claim_path<'a>(fields: &Fields<'a>, judge: &mut dyn Judge<'a>) {
     let Some(path) = fields.path_text("path") else { return };
     let within = |dir: &str| {
@@ -31,6 +32,10 @@ pub fn claim_path<'a>(fields: &Fields<'a>, judge: &mut dyn Judge<'a>) {
     if within("/proc") || within("/sys") {
         let wrong = format!("{} lies in the kernel's own file system", quoted(&path));
         judge.wrong("path", wrong, "declare a kernel value as a sysctl");
+    }
+    if fields.path("path").is_some_and(RootPath::is_temporary) {
+        let wrong = format!("{} has a name that the host gives to unfinished files", quoted(&path));
+        judge.wrong("path", wrong, "choose another name");
     }
     judge.claims("path", "path", path);
 }

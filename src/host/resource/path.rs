@@ -48,6 +48,13 @@ impl RootPath {
         self.split().1
     }
 
+    /// The last name is of the form that the machine gives to what is not yet in its place.
+    pub fn is_temporary(&self) -> bool {
+        let digits = self.name().strip_prefix('.').and_then(|it| it.strip_suffix(".mesh-host~"));
+        let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(is_hex))
+    }
+
     /// The directory that holds it; `None` where that is the root itself.
     pub fn parent(&self) -> Option<RootPath> {
         let (parent, _) = self.split();

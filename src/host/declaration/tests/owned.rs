@@ -55,6 +55,14 @@ const REFUSED: &[&str] = &[
     // W0luc3RhbGxdCkFsaWFzPW5veC1tZXNoLWhvc3Quc2VydmljZQo= is an [Install] section with an alias.
     r#""type":"file","path":"/etc/systemd/system/other.service",
        "content_base64":"W0luc3RhbGxdCkFsaWFzPW5veC1tZXNoLWhvc3Quc2VydmljZQo=""#,
+    // The package's own preset, and one that takes its word back.
+    r#""type":"symlink","path":"/etc/systemd/system-preset/80-nox-mesh-host.preset",
+       "target":"/dev/null""#,
+    r#""type":"file","path":"/lib/systemd/system-preset/00-a.preset",
+       "content":";a\n disable\tnox-mesh-host.service\n""#,
+    r#""type":"file","path":"/etc/systemd/system-preset/00-a.preset",
+       "content":"disable n[!x]?-*\n""#,
+    r#""type":"symlink","path":"/etc/systemd/system-preset","target":"/srv/presets""#,
     // The mode and owner of what is above it, and other things put in its place.
     r#""type":"directory","path":"/etc","mode":"0755""#,
     r#""type":"directory","path":"/var/lib","owner":"root""#,
@@ -88,6 +96,8 @@ const ALLOWED: &[&str] = &[
     r#""type":"file","path":"/etc/systemd/system/other.service",
        "content":"[Unit]\nAfter=nox-mesh-host.service\n""#,
     r#""type":"file","path":"/etc/systemd/system/other.service.d/a.conf","content":"""#,
+    r#""type":"file","path":"/etc/systemd/system-preset/99-a.preset",
+       "content":"enable nox-mesh-host.service\ndisable nox-other*\ndisable *.service\ndisable *""#,
     r#""type":"symlink","path":"/srv/mesh","target":"/var/lib/mesh-host""#,
     r#""type":"service","unit":"nox-mesh-hostile""#,
     r#""type":"package","name":"nox-mesh""#,
@@ -95,6 +105,61 @@ const ALLOWED: &[&str] = &[
        "mounts":[{"source":"/","target":"/x","read_only":true}]"#,
     r#""type":"user","name":"u","home":"/""#,
 ];
+
+/// Files of units, by their names, as systemd 252 was seen to honour them.
+const UNITS: &[(&str, &str)] = &[
+    ("host.service", "Alias=nox-mesh-%p.service"),
+    ("host.service", "Alias=nox-mesh-%N.service"),
+    ("host.service", "Alias=nox-mesh-%n"),
+    ("x-host.service", "Alias=nox-mesh-%j.service"),
+    ("x@host.service", "Conflicts=nox-mesh-%i.service"),
+    ("nox@host.service", "Conflicts=%p-mesh-%i.service"),
+    ("x@.service", "Conflicts=nox-mesh-%i.service"),
+    ("x@.service", "Conflicts=%I"),
+    ("x.service", "PropagatesStopTo=nox-mesh-%H.service"),
+    ("host.service.d/a.conf", "Alias=nox-mesh-%p.service"),
+    ("x-.service.d/a.conf", "Conflicts=%p-host.service"),
+    ("x.service", "Alias=\"nox-mesh-host.service\""),
+    ("x.service", "Alias=nox-'mesh'-host.service"),
+    ("x.service", "Conflicts=nox\\x2dmesh\\055host.service"),
+    ("x.service", "Alias=a.service \\\n# comment\n ;\\\n nox-mesh-host.service"),
+    ("x.service", "Conflicts=a.service\\\r\nnox-mesh-host.service"),
+    ("x.service", "Conflicts=a \\\n\u{c}# nox-mesh-host.service"),
+    ("x.service", "Description=a\rAlias=nox-mesh-host.service"),
+    ("x.service", "#a\0Alias=nox-mesh-host.service"),
+    ("x.service", "Description=a \\\n\nAlias=nox-mesh-host.service"),
+    ("x.service", "Description=a\\\\\nAlias=nox-mesh-host.service"),
+    ("x.service", "\u{feff}Alias=nox-mesh-host.service"),
+    ("x.service", "PropagatesStopTo = a.service\tnox-mesh-host.service"),
+    ("x.service", "Also=nox-mesh-host.service"),
+    ("x.service", "RequiredBy=nox-mesh-host.service"),
+];
+
+/// Files of units that systemd takes to name others.
+const OTHER_UNITS: &[(&str, &str)] = &[
+    ("x.service", "Alias=nox-mesh-%p.service"),
+    ("x.service", "Alias=nox-mesh-%%p.service"),
+    ("x.service", "Conflicts=%p-%H.service %i.service"),
+    ("x@.service", "Conflicts=%p-%i.service rescue.service a@%i.socket"),
+    ("x.service", "After=nox-mesh-host.service\nBindsTo=nox-mesh-host.service"),
+    ("x.service", "#Alias=a \\\n#nox-mesh-host.service"),
+    ("x.service", "Description=a \\\nAlias=nox-mesh-host.service"),
+    ("x.service", "Alias\nConflicts=\n=\nnox-mesh-host.service"),
+    ("x.service", "Conflicts=nox-mesh-hostile.service %"),
+];
+
+#[test]
+fn a_unit_names_the_host_in_every_way_that_systemd_reads() {
+    // R-15
+    let own = Own::default();
+    for (units, refused) in [(UNITS, true), (OTHER_UNITS, false)] {
+        for (name, text) in units {
+            let path = RootPath::parse(&format!("/etc/systemd/system/{name}")).unwrap();
+            let found = own.refuses_text(&path, text.as_bytes()).is_some();
+            assert_eq!(found, refused, "{name}: {text:?}");
+        }
+    }
+}
 
 fn resource(id: &str, fields: &str) -> String {
     format!("{{\"id\":\"{id}\",{}}}", fields.replace("DIGEST", &"0".repeat(64)))
