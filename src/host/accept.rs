@@ -81,8 +81,8 @@ pub fn guard(machine: &mut Machine, declaration: &Declaration, what: &str) -> Re
     }
 }
 
-/// Records that `source` declares this from now on, unless it does so already. The record is durable
-/// with the next flush, at the latest with the first intent: nothing is done before it.
+/// Records that `source` declares this from now on, unless it does so already. The record is
+/// durable with the next flush, at the latest with the first intent: nothing is done before it.
 ///
 /// # Errors
 /// The store cannot be written; nothing is accepted then.

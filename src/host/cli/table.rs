@@ -81,7 +81,8 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
                  this one no longer names is removed, last of all. A second run finds nothing \
                  to do.\n\n\
                  With --bundle the file must belong to root, or to the user the host runs as, and \
-                 be writable by nobody else; then it may carry actions; without a FILE it is ROOT/etc/mesh-host/substrate.lock.",
+                 be writable by nobody else; then it may carry actions. Without a FILE it is \
+                 ROOT/etc/mesh-host/substrate.lock.",
     },
     CommandEntry {
         command: Command::Plan,
