@@ -367,7 +367,7 @@ fn until(awaited: &Object) -> String {
 }
 
 pub(super) fn at(path: &RootPath) -> Object {
-    Object::new("path", path.as_str())
+    Object::at(path)
 }
 
 fn no_parent(object: &Object, parent: &RootPath) -> Trouble {

@@ -26,7 +26,7 @@ impl Resource for Directory {
     }
 
     fn object(&self) -> Object {
-        Object::new("path", self.path.as_str())
+        Object::at(&self.path)
     }
 
     fn question(&self) -> Question<'_> {

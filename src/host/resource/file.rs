@@ -58,7 +58,7 @@ impl Resource for File {
     }
 
     fn object(&self) -> Object {
-        Object::new("path", self.path.as_str())
+        Object::at(&self.path)
     }
 
     fn question(&self) -> Question<'_> {

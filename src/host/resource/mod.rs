@@ -53,6 +53,11 @@ impl Object {
         Object(whole.into())
     }
 
+    /// What is, or should be, at `path`.
+    pub fn at(path: &RootPath) -> Object {
+        Object::new("path", path.as_str())
+    }
+
     /// The object as the journal wrote it; `None` where it has no space.
     pub fn from_journal(text: &str) -> Option<Object> {
         text.split_once(':').filter(|(space, _)| !space.is_empty())?;

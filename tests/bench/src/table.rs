@@ -167,9 +167,9 @@ impl Results {
         bar(out, "no-op, cf-agent/host, n = 10000", Limit::Least(45.0), faster, 0);
         bar(out, "first apply of ten files, ms", Limit::Most(15.0), ten, 1);
         bar(out, "no-op, n = 100000 / n = 10000", Limit::Most(12.0), linear, 1);
-        let peak = self.peak(LARGE, &Phase::ALL, Tool::Host).map(mib);
+        let peak = self.peak(LARGE, &[Phase::Noop], Tool::Host).map(mib);
         let room = self.declarations.get(&LARGE).map_or(f64::NAN, |&n| 3.0 * mib(n) + 4.0);
-        let name = "peak MiB, n = 100000 (3x declaration + 4)";
+        let name = "peak MiB of a no-op, n = 100000 (3x declaration + 4)";
         bar(out, name, Limit::Most(room), peak, 1);
         for (n, calls) in &self.writes {
             let name = format!("calls of a no-op that write or sync, n = {n}");
@@ -263,7 +263,7 @@ mod tests {
             "| no-op, host/floor, n = 10000 | <= 1.50 | 1.60 | **missed** |",
             "| no-op, cf-agent/host, n = 10000 | >= 45 | 60 | met |",
             "| first, host/floor, n = 10000 | <= 1.50 | - | not measured |",
-            "| peak MiB, n = 100000 (3x declaration + 4) | <= 31.0 | 30.0 | met |",
+            "| peak MiB of a no-op, n = 100000 (3x declaration + 4) | <= 31.0 | 30.0 | met |",
             "| calls of a no-op that write or sync, n = 10000 | <= 0 | 1 | **missed** |",
         ] {
             assert!(text.lines().any(|have| have == line), "no {line} in\n{text}");
