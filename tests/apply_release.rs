@@ -268,3 +268,22 @@ fn what_lay_in_a_directory_that_is_none_any_more_is_gone() {
         assert!(root.has("/s/d"));
     }
 }
+
+// R-9
+#[test]
+fn more_goes_at_once_than_may_be_open() {
+    let root = Root::new("many");
+    let all: Vec<String> =
+        (0..150).map(|nth| file(&format!("f{nth}"), &format!("/s/d/{nth}"))).collect();
+    root.converge(&[directory("d", "/s/d"), all.join(",")].join(","));
+    let file = root.declare("none.json", r#"{"version":1,"resources":[]}"#);
+    let mut shell = std::process::Command::new("sh");
+    let script = r#"ulimit -n 128 && exec "$@""#;
+    shell.args(["-c", script, "sh", support::root::HOST, "--root"]).arg(root.dir());
+    let run = support::root::run(shell.args(["--json", "apply", &file]));
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    let ends = run.outcomes();
+    let goes: Vec<String> = (0..150).rev().map(|nth| format!("f{nth} removed")).collect();
+    assert_eq!((&ends[..150], ends[150].as_str()), (&goes[..], "d removed"));
+    assert!(!root.has("/s/d") && owned(&root).is_empty());
+}

@@ -36,6 +36,9 @@ struct Parted {
 /// Looking, removing and writing a kernel parameter take no time worth waiting longer for.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Why a link stays.
+const LEADS: &str = "it still leads to something of ours";
+
 /// Of a path that goes, only what it is matters.
 static ANY_ACCESS: Access = Access { mode: None, owner: None, group: None };
 
@@ -62,23 +65,31 @@ impl Pass<'_> {
             }
             self.ledger.flush()?;
         }
-        let mut ends: Vec<(Parted, Gone)> = Vec::with_capacity(parted.len());
+        let mut failed = Vec::new();
+        let mut ends = Vec::new();
         for it in parted {
-            let gone = match self.part(&it) {
-                Gone::As(Outcome::Left, why) if holds_failed(&it, &ends) => {
-                    let doing = format!("remove {}", it.object.name());
-                    let cause = format!("{why}, since not everything in it could be removed");
-                    Gone::Not(Trouble::new(doing, cause))
-                }
-                gone => gone,
+            let gone = match () {
+                // Beyond a link that is gone, nothing would be found again.
+                () if &*it.kind == "symlink" && holds_any(&it, &failed) => not_yet(&it, LEADS),
+                () => match self.part(&it) {
+                    Gone::As(Outcome::Left, why) if holds_any(&it, &failed) => not_yet(&it, &why),
+                    gone => gone,
+                },
             };
-            // What lies in a directory goes before it.
-            if let (true, Gone::As(outcome, _)) = (dry, &gone) {
-                self.gone.insert(it.object.clone(), *outcome);
+            match gone {
+                // What lies in a directory goes before it.
+                Gone::As(outcome, _) if dry => drop(self.gone.insert(it.object.clone(), outcome)),
+                Gone::Not(_) => failed.push(it.object.clone()),
+                _ => {}
             }
             ends.push((it, gone));
+            // Each removal may hold a descriptor until it is durable.
+            if ends.len() >= self.machine.descriptors() {
+                self.settle(source, std::mem::take(&mut ends), &mut failed)?;
+            }
         }
-        self.settle(source, ends)
+        self.settle(source, ends, &mut failed)?;
+        self.ledger.flush()
     }
 
     /// Takes the step that parting with one object needs.
@@ -172,7 +183,13 @@ impl Pass<'_> {
     }
 
     /// Makes the removals durable, looks whether they took, and records what is so.
-    fn settle(&mut self, source: Source, ends: Vec<(Parted, Gone)>) -> Result<(), Error> {
+    /// What still is there joins `failed`.
+    fn settle(
+        &mut self,
+        source: Source,
+        ends: Vec<(Parted, Gone)>,
+        failed: &mut Vec<Object>,
+    ) -> Result<(), Error> {
         let removed = ends.iter().filter_map(|(_, gone)| match gone {
             Gone::Removing(staged) => Some(staged),
             _ => None,
@@ -183,6 +200,7 @@ impl Pass<'_> {
                 (Gone::As(outcome, detail), _) => (outcome, detail),
                 (Gone::Removing(_), Err(trouble)) => {
                     self.not_released(source, &it, Stage::Release, trouble.clone());
+                    failed.push(it.object);
                     continue;
                 }
                 (Gone::Removing(_), Ok(())) if self.is_gone(&it.object) => {
@@ -192,6 +210,7 @@ impl Pass<'_> {
                     let doing = format!("remove {}", it.object.name());
                     let trouble = Trouble::new(doing, "it is still there");
                     self.not_released(source, &it, Stage::ReadBack, trouble);
+                    failed.push(it.object);
                     continue;
                 }
                 (Gone::Not(trouble), _) => {
@@ -203,7 +222,7 @@ impl Pass<'_> {
             self.gone.insert(it.object.clone(), outcome);
             self.released_line(source, &it, outcome, detail);
         }
-        self.ledger.flush()
+        Ok(())
     }
 
     fn is_gone(&mut self, object: &Object) -> bool {
@@ -242,11 +261,16 @@ impl Pass<'_> {
     }
 }
 
-/// Something of ours beneath `it` could not be removed: then neither can it be, yet.
-fn holds_failed(it: &Parted, ends: &[(Parted, Gone)]) -> bool {
+/// One of `failed`, which could not be removed, lies beneath `it`: then neither can it be, yet.
+fn holds_any(it: &Parted, failed: &[Object]) -> bool {
     let beneath = |other: &Object| {
         let rest = other.as_str().strip_prefix(it.object.as_str());
         rest.is_some_and(|rest| rest.starts_with('/'))
     };
-    ends.iter().any(|(other, gone)| matches!(gone, Gone::Not(_)) && beneath(&other.object))
+    failed.iter().any(beneath)
+}
+
+fn not_yet(it: &Parted, why: &str) -> Gone {
+    let cause = format!("{why}, since not everything in it could be removed");
+    Gone::Not(Trouble::new(format!("remove {}", it.object.name()), cause))
 }
