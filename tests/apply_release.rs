@@ -271,6 +271,27 @@ fn what_lay_in_a_directory_that_is_none_any_more_is_gone() {
 
 // R-9
 #[test]
+fn what_lies_beyond_a_link_goes_before_the_link() {
+    let link = symlink("l", "/s/a/b").replace(r#""t""#, r#""../b""#);
+    for next in [directory("l", "/s/a/b"), directory("n", "/s/a/b/n"), String::new()] {
+        let root = Root::new("beyond");
+        root.mkdir("/s/a");
+        root.mkdir("/s/b");
+        let all = [link.clone(), directory("c", "/s/a/b/c"), file("f", "/s/a/b/c/f")];
+        root.converge(&all.join(","));
+        assert!(root.has("/s/b/c/f"));
+        let planned = root.plan(&next);
+        let run = root.converge(&next);
+        assert_eq!(run.outcomes(), planned.outcomes(), "{next}");
+        assert!(!root.has("/s/b/c") && !root.at("/s/a/b").is_symlink(), "{next}: {}", run.out);
+        assert!(!run.out.contains("was gone already"), "{next}: {}", run.out);
+        root.converge("");
+        assert!(!root.has("/s/a/b") && owned(&root).is_empty(), "{next}");
+    }
+}
+
+// R-9
+#[test]
 fn more_goes_at_once_than_may_be_open() {
     let root = Root::new("many");
     let all: Vec<String> =
