@@ -308,3 +308,33 @@ fn more_goes_at_once_than_may_be_open() {
     assert_eq!((&ends[..150], ends[150].as_str()), (&goes[..], "d removed"));
     assert!(!root.has("/s/d") && owned(&root).is_empty());
 }
+
+// R-9
+#[test]
+fn what_lies_beyond_a_link_that_leads_elsewhere_now_is_left() {
+    let link = |target: &str| symlink("l", "/s/l").replace(r#""t""#, &format!("{target:?}"));
+    let all = [link("b"), file("f", "/s/l/f")].join(",");
+    for (nth, next) in [String::new(), link("home"), link("b")].iter().enumerate() {
+        for drifts in [true, false] {
+            let root = Root::new(&format!("astray-{nth}-{drifts}"));
+            root.mkdir("/s/b");
+            root.mkdir("/s/home");
+            root.converge(&all);
+            root.put("/s/home/f", "mine");
+            if drifts {
+                fs::remove_file(root.at("/s/l")).unwrap();
+                root.link("/s/l", "home");
+            }
+            let planned = root.plan(next);
+            let run = root.converge(next);
+            assert_eq!(root.text("/s/home/f"), "mine", "{next}");
+            // A link that was corrected leads to what was made.
+            let leads = *next == link("b") || next.is_empty() && !drifts;
+            assert_eq!(root.has("/s/b/f"), !leads, "{next} {drifts}: {}", run.out);
+            if !leads {
+                assert_eq!(run.detail("f"), "/s/l/f: /s/l leads elsewhere now");
+            }
+            assert_eq!(run.outcomes(), planned.outcomes(), "{next} {drifts}");
+        }
+    }
+}

@@ -2,16 +2,18 @@
 //! once that is so. What is to be removed or put back has an intent first, as what is made has: the
 //! store never claims for certain what an interrupted pass may have taken away.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::turn::at;
-use super::Pass;
+use super::turn::{above, at};
+use super::{Pass, Ways};
+use crate::declaration::{Declaration, Declared};
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
 use crate::report::{Line, Outcome};
 use crate::resource::parting::{parting, Parting};
-use crate::resource::{Access, Answer, Entry, Found, Object, Question, Removable, RootPath, Step};
-use crate::resource::{Standing, Trouble};
+use crate::resource::{Access, Answer, Entry, Found, Holds, Object, PathAnswer, Question};
+use crate::resource::{Removable, RootPath, Standing, Step, Trouble};
 use crate::store::{Kind, Source};
 
 /// How it went with one object.
@@ -104,7 +106,61 @@ impl Pass<'_> {
         }
     }
 
+    /// The links on the way to what is to be let go of, as [`Pass::ways`] has them.
+    pub(super) fn ways(&mut self, declaration: &Declaration) -> Result<Ways, Error> {
+        let state = self.ledger.state();
+        let links: BTreeSet<(Source, Object)> = self
+            .releasing
+            .iter()
+            .flat_map(above)
+            .filter_map(|it| Some((state.get(it.as_str())?, it)))
+            .filter(|(owned, _)| owned.of_type == "symlink")
+            .map(|(owned, it)| (owned.source, it))
+            .collect();
+        let mut ways = Ways::new();
+        for source in Source::ALL {
+            let of = links.iter().filter(|(owner, _)| *owner == source).map(|(_, link)| link);
+            let held = self.ledger.held(source, &of.collect::<Vec<_>>(), self.options.own)?;
+            for (link, nth, position) in &held.forms {
+                let Some(led) = target(&held.declarations[*nth].resources[*position]) else {
+                    continue;
+                };
+                let now = declaration.resources.iter().find(|it| it.resource.object() == *link);
+                let leads = now.and_then(target).map(Into::into);
+                ways.insert(link.clone(), (led.into(), leads));
+            }
+        }
+        Ok(ways)
+    }
+
+    /// A link on the way to `path` that leads elsewhere than when that was made: what is found
+    /// beyond it is another thing.
+    fn astray(&mut self, path: &RootPath) -> Option<Object> {
+        if self.ways.is_empty() {
+            return None;
+        }
+        let links: Vec<Object> = above(&at(path)).filter(|it| self.ways.contains_key(it)).collect();
+        links.into_iter().find(|link| {
+            let (led, leads) = &self.ways[link];
+            if self.ledger.is_dry() && self.relinked.contains(link) {
+                return leads.as_ref() != Some(led);
+            }
+            let Ok(path) = RootPath::parse(link.name()) else { return false };
+            let question = Question::Path { path: &path, holds: None, access: &ANY_ACCESS };
+            match self.machine.ask(&question, LIMIT) {
+                Ok(Answer::Path(PathAnswer { found: Found::Entry { kind, .. }, .. })) => {
+                    !matches!(kind, Entry::Symlink(found) if found == led.as_bytes())
+                }
+                // What lies beyond is not there, or cannot be seen either.
+                _ => false,
+            }
+        })
+    }
+
     fn remove(&mut self, path: &RootPath, kind: Removable) -> Gone {
+        if let Some(link) = self.astray(path) {
+            return Gone::As(Outcome::Left, format!("{} leads elsewhere now", link.name()));
+        }
         let question = Question::Path { path, holds: None, access: &ANY_ACCESS };
         let found = match self.machine.ask(&question, LIMIT) {
             Ok(Answer::Path(answer)) => answer.found,
@@ -258,6 +314,14 @@ impl Pass<'_> {
             diff: None,
             position: None,
         });
+    }
+}
+
+/// Where a declared link leads.
+fn target(declared: &Declared) -> Option<&str> {
+    match declared.resource.question() {
+        Question::Path { holds: Some(Holds::Target(target)), .. } => Some(target),
+        _ => None,
     }
 }
 

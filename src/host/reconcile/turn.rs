@@ -349,7 +349,7 @@ pub(super) fn places<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
 }
 
 /// The directories above a path, as objects, the nearest first.
-fn above(object: &Object) -> impl Iterator<Item = Object> {
+pub(super) fn above(object: &Object) -> impl Iterator<Item = Object> {
     let ancestors = path_of(object).map(|path| path.ancestors()).unwrap_or_default();
     ancestors.into_iter().rev().map(|path| at(&path))
 }
