@@ -72,6 +72,30 @@ fn what_a_failure_keeps_from_its_turn_is_held_in_its_last_form() {
     assert_eq!(root.text("/s/b"), "2");
 }
 
+// R-4, R-9
+#[test]
+fn what_is_held_is_not_let_go_of_for_what_was_not_reached() {
+    let root = Root::new("holds-link");
+    root.mkdir("/s/real");
+    let link = r#"{"id":"l","type":"symlink","path":"/s/d","target":"real"}"#;
+    let beyond = file("f", "1").replace("/s/f", "/s/d/f");
+    root.converge(&[link, beyond.as_str()].join(","));
+    let next = [&bad(&root), r#"{"id":"d","type":"directory","path":"/s/d"}"#].join(",");
+    for _ in 0..2 {
+        let run = root.apply(&next);
+        assert_eq!((run.code, run.outcomes()[0].as_str()), (1, "bad failed"), "{}", run.out);
+        assert!(root.at("/s/d").is_symlink() && root.recorded("removed").is_empty());
+        // It is put back where it went, too.
+        root.put("/s/real/f", "drift");
+        fs::remove_file(root.at("/s/d")).unwrap();
+    }
+    root.reconcile();
+    assert_eq!((root.at("/s/d").is_symlink(), root.text("/s/real/f")), (true, "1".into()));
+    fs::remove_dir(root.at("/s/bad")).unwrap();
+    root.reconcile();
+    assert!(root.at("/s/d").is_dir() && !root.at("/s/d").is_symlink());
+}
+
 // R-3, R-4
 #[test]
 fn a_declaration_once_applied_whole_goes_on_past_failures() {

@@ -268,3 +268,73 @@ fn what_lay_in_a_directory_that_is_none_any_more_is_gone() {
         assert!(root.has("/s/d"));
     }
 }
+
+// R-9
+#[test]
+fn what_lies_beyond_a_link_goes_before_the_link() {
+    let link = symlink("l", "/s/a/b").replace(r#""t""#, r#""../b""#);
+    for next in [directory("l", "/s/a/b"), directory("n", "/s/a/b/n"), String::new()] {
+        let root = Root::new("beyond");
+        root.mkdir("/s/a");
+        root.mkdir("/s/b");
+        let all = [link.clone(), directory("c", "/s/a/b/c"), file("f", "/s/a/b/c/f")];
+        root.converge(&all.join(","));
+        assert!(root.has("/s/b/c/f"));
+        let planned = root.plan(&next);
+        let run = root.converge(&next);
+        assert_eq!(run.outcomes(), planned.outcomes(), "{next}");
+        assert!(!root.has("/s/b/c") && !root.at("/s/a/b").is_symlink(), "{next}: {}", run.out);
+        assert!(!run.out.contains("was gone already"), "{next}: {}", run.out);
+        root.converge("");
+        assert!(!root.has("/s/a/b") && owned(&root).is_empty(), "{next}");
+    }
+}
+
+// R-9
+#[test]
+fn more_goes_at_once_than_may_be_open() {
+    let root = Root::new("many");
+    let all: Vec<String> =
+        (0..150).map(|nth| file(&format!("f{nth}"), &format!("/s/d/{nth}"))).collect();
+    root.converge(&[directory("d", "/s/d"), all.join(",")].join(","));
+    let file = root.declare("none.json", r#"{"version":1,"resources":[]}"#);
+    let mut shell = std::process::Command::new("sh");
+    let script = r#"ulimit -n 128 && exec "$@""#;
+    shell.args(["-c", script, "sh", support::root::HOST, "--root"]).arg(root.dir());
+    let run = support::root::run(shell.args(["--json", "apply", &file]));
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    let ends = run.outcomes();
+    let goes: Vec<String> = (0..150).rev().map(|nth| format!("f{nth} removed")).collect();
+    assert_eq!((&ends[..150], ends[150].as_str()), (&goes[..], "d removed"));
+    assert!(!root.has("/s/d") && owned(&root).is_empty());
+}
+
+// R-9
+#[test]
+fn what_lies_beyond_a_link_that_leads_elsewhere_now_is_left() {
+    let link = |target: &str| symlink("l", "/s/l").replace(r#""t""#, &format!("{target:?}"));
+    let all = [link("b"), file("f", "/s/l/f")].join(",");
+    for (nth, next) in [String::new(), link("home"), link("b")].iter().enumerate() {
+        for drifts in [true, false] {
+            let root = Root::new(&format!("astray-{nth}-{drifts}"));
+            root.mkdir("/s/b");
+            root.mkdir("/s/home");
+            root.converge(&all);
+            root.put("/s/home/f", "mine");
+            if drifts {
+                fs::remove_file(root.at("/s/l")).unwrap();
+                root.link("/s/l", "home");
+            }
+            let planned = root.plan(next);
+            let run = root.converge(next);
+            assert_eq!(root.text("/s/home/f"), "mine", "{next}");
+            // A link that was corrected leads to what was made.
+            let leads = *next == link("b") || next.is_empty() && !drifts;
+            assert_eq!(root.has("/s/b/f"), !leads, "{next} {drifts}: {}", run.out);
+            if !leads {
+                assert_eq!(run.detail("f"), "/s/l/f: /s/l leads elsewhere now");
+            }
+            assert_eq!(run.outcomes(), planned.outcomes(), "{next} {drifts}");
+        }
+    }
+}

@@ -129,16 +129,29 @@ pub fn blockers(object: &Object, kind: &str, released: &[Object], state: &State)
     };
     let makes_way = kind != "directory" && released.contains(object) && goes(object).is_some();
     let blocks = |other: &&Object| {
-        let Some(owned) = goes(other).filter(|_| other.space() == object.space()) else {
-            return false;
-        };
-        let beneath = |lower: &Object, upper: &Object| {
-            let rest = lower.name().strip_prefix(upper.name());
-            rest.is_some_and(|rest| rest.starts_with('/'))
-        };
-        *other == object && owned.of_type != kind
-            || beneath(object, other) && owned.of_type != "directory"
-            || makes_way && beneath(other, object)
+        goes(other).is_some_and(|owned| {
+            *other == object && owned.of_type != kind
+                || beneath(object, other) && owned.of_type != "directory"
+                || makes_way && beneath(other, object)
+        })
     };
-    released.iter().rev().filter(blocks).cloned().collect()
+    let with_it = |blocker: &Object| match goes(blocker).map(|owned| owned.of_type) {
+        Some("symlink") => beyond(blocker, released),
+        _ => vec![blocker.clone()],
+    };
+    let mut seen = HashSet::new();
+    let all = released.iter().rev().filter(blocks).flat_map(with_it);
+    all.filter(|it| seen.insert(it.clone())).collect()
+}
+
+/// A link of `released` that goes, and before it those of `released` that lie beyond it, the last
+/// made first: without it they would not be found again.
+pub fn beyond(link: &Object, released: &[Object]) -> Vec<Object> {
+    let further = released.iter().rev().filter(|other| beneath(other, link));
+    further.chain([link]).cloned().collect()
+}
+
+fn beneath(lower: &Object, upper: &Object) -> bool {
+    let rest = lower.as_str().strip_prefix(upper.as_str());
+    rest.is_some_and(|rest| rest.starts_with('/'))
 }

@@ -26,7 +26,7 @@ use super::Pass;
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
 use crate::report::Outcome;
-use crate::resource::{Make, Object, RootPath, Step, Trouble, Verdict};
+use crate::resource::{Make, Object, RootPath, Standing, Step, Trouble, Verdict};
 
 /// The most members of a group: bounds what an interruption has to wait for.
 const MAX_MEMBERS: usize = 16_384;
@@ -102,10 +102,24 @@ impl<'d> Group<'d> {
 enum Progress {
     /// Its steps are being taken, or have been.
     Going(Vec<Staged>),
-    /// It failed.
-    Failed(Stage, Trouble),
-    /// Nothing of it was done, since an earlier member failed.
-    Withdrawn,
+    /// It failed, after as many of its steps as this took effect or may have.
+    Failed(Stage, Trouble, usize),
+    /// It went no further than this many steps, since an earlier member failed.
+    Withdrawn(usize),
+}
+
+impl Progress {
+    /// How many steps, the first ones, took effect: a file that waits beside its target has not.
+    fn taken(&self) -> usize {
+        match self {
+            Progress::Going(staged) => staged.iter().take_while(|it| !it.waits()).count(),
+            Progress::Failed(.., taken) | Progress::Withdrawn(taken) => *taken,
+        }
+    }
+
+    fn fail(&mut self, stage: Stage, trouble: Trouble) {
+        *self = Progress::Failed(stage, trouble, self.taken());
+    }
 }
 
 impl Pass<'_> {
@@ -157,7 +171,7 @@ impl Pass<'_> {
         let mut failed = false;
         for member in members {
             if failed && self.stops_at_failure {
-                course.push(Progress::Withdrawn);
+                course.push(Progress::Withdrawn(0));
                 continue;
             }
             let limit = member.turn.declared().timeout;
@@ -166,12 +180,21 @@ impl Pass<'_> {
             if steps.iter().any(is_slow) {
                 self.options.watch.progress(self.done, self.all, doing);
             }
-            let staged = steps.iter().map(|step| self.machine.stage(step, limit)).collect();
-            course.push(match staged {
-                Ok(staged) => Progress::Going(staged),
-                Err(trouble) => Progress::Failed(Stage::Step, trouble),
+            let mut staged = Vec::with_capacity(steps.len());
+            let trouble = steps.iter().find_map(|step| match self.machine.stage(step, limit) {
+                Ok(one) => {
+                    staged.push(one);
+                    None
+                }
+                Err(trouble) => Some((trouble, !matches!(step, Step::Place(_)))),
             });
-            failed |= matches!(course.last(), Some(Progress::Failed(..)));
+            let mut progress = Progress::Going(staged);
+            if let Some((trouble, by_half)) = trouble {
+                let taken = progress.taken() + usize::from(by_half);
+                progress = Progress::Failed(Stage::Step, trouble, taken);
+                failed = true;
+            }
+            course.push(progress);
         }
         course
     }
@@ -185,7 +208,7 @@ impl Pass<'_> {
         let staged = staged.flatten().filter(|staged| which(staged));
         let Err(trouble) = self.machine.sync(staged) else { return };
         for progress in course.iter_mut().filter(|it| matches!(it, Progress::Going(_))) {
-            *progress = Progress::Failed(Stage::Step, trouble.clone());
+            progress.fail(Stage::Step, trouble.clone());
         }
     }
 
@@ -194,15 +217,15 @@ impl Pass<'_> {
         for (_, progress) in members.iter().zip(course) {
             match progress {
                 Progress::Going(_) if failed && self.stops_at_failure => {
-                    *progress = Progress::Withdrawn;
+                    *progress = Progress::Withdrawn(progress.taken());
                 }
                 Progress::Going(staged) => {
                     let renamed = staged.iter_mut().try_for_each(|it| self.machine.commit(it));
                     if let Err(trouble) = renamed {
-                        *progress = Progress::Failed(Stage::Step, trouble);
+                        progress.fail(Stage::Step, trouble);
                     }
                 }
-                Progress::Failed(..) | Progress::Withdrawn => {}
+                Progress::Failed(..) | Progress::Withdrawn(_) => {}
             }
             failed |= matches!(progress, Progress::Failed(..));
         }
@@ -222,7 +245,7 @@ impl Pass<'_> {
                 ),
                 Err(trouble) => trouble,
             };
-            *progress = Progress::Failed(Stage::ReadBack, trouble);
+            progress.fail(Stage::ReadBack, trouble);
         }
     }
 
@@ -234,7 +257,7 @@ impl Pass<'_> {
         took_ms: u64,
     ) -> Result<(), Error> {
         if !matches!(progress, Progress::Going(_)) {
-            self.withdraw(&member, &progress)?;
+            self.withdraw(&member, progress.taken())?;
         }
         match progress {
             Progress::Going(_) => {
@@ -249,35 +272,42 @@ impl Pass<'_> {
                 };
                 self.line(turn, outcome, took_ms, detail, diff);
             }
-            Progress::Failed(stage, trouble) => {
+            Progress::Failed(stage, trouble, _) => {
                 self.fail(member.turn, &member.object, stage, trouble)?;
             }
-            Progress::Withdrawn => {
+            Progress::Withdrawn(_) => {
                 self.line(member.turn, Outcome::NotReached, 0, String::new(), None);
             }
         }
         Ok(())
     }
 
-    /// Takes an intent back as far as nothing came of it: what is not there was not made, and must
-    /// not be taken for ours should it come to be there; what was there and never had its turn is
-    /// as it was. Whatever else failed may be half done, and stays intended.
-    fn withdraw(&mut self, member: &Member<'_>, progress: &Progress) -> Result<(), Error> {
+    /// Takes an intent back as far as nothing came of it: what its steps did not put in place, or
+    /// what is not there, was not made, and must not be taken for ours whoever puts it there. What
+    /// a step did, or may have done by half, stays intended.
+    fn withdraw(&mut self, member: &Member<'_>, taken: usize) -> Result<(), Error> {
+        let taken: Vec<&RootPath> =
+            member.verdict.steps[..taken].iter().filter_map(at_path).collect();
         for parent in member.parents() {
-            if self.is_there(&parent) == Some(false) {
+            if !taken.contains(&&parent) || self.is_there(&parent) == Some(false) {
                 self.ledger.withdrawn(member, &at(&parent))?;
             }
         }
         // Whether a command or a kernel write did anything cannot be seen from outside.
         let Some(path) = path_of(&member.object) else { return Ok(()) };
-        let at_once = |step: &Step| matches!(step, Step::Access { .. });
-        let spared = member.verdict.existed
-            && matches!(progress, Progress::Withdrawn)
-            && !member.verdict.steps.iter().any(at_once);
-        if spared || self.is_there(&path) == Some(false) {
+        let untouched = !taken.contains(&&path) && !self.made_before(member);
+        if untouched || self.is_there(&path) == Some(false) {
             self.ledger.withdrawn(member, &member.object)?;
         }
         Ok(())
+    }
+
+    /// What the member found was made by a pass that was interrupted: its intent is all that says
+    /// that it is ours.
+    fn made_before(&self, member: &Member<'_>) -> bool {
+        let owned = self.ledger.state().get(member.object.as_str());
+        let by_intent = owned.filter(|it| it.form.is_none());
+        member.verdict.existed && by_intent.is_some_and(|it| it.standing == Standing::Created)
     }
 }
 
@@ -292,6 +322,14 @@ impl Member<'_> {
 /// The path that an object is at.
 pub(super) fn path_of(object: &Object) -> Option<RootPath> {
     (object.space() == "path").then(|| RootPath::parse(object.name()).ok()).flatten()
+}
+
+/// The path that a step changes.
+fn at_path<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
+    match step {
+        Step::Access { path, .. } => Some(path),
+        _ => places(step),
+    }
 }
 
 /// The step may take longer than a person likes to wait without a word.

@@ -41,6 +41,10 @@ impl Pass<'_> {
         let going: Vec<Object> = self.still_owned(work).into_iter().rev().collect();
         objects.extend(going.iter().filter(|object| !waiting.contains_key(object)));
         let held = self.ledger.held(source, &objects, self.options.own)?;
+        // What is held is let go of by nobody, whatever is in its way.
+        self.releasing.clear();
+        self.leading.clear();
+        self.names_releasing.clear();
         let mark = self.lines.len();
         self.hold(source, &held, |object| waiting.get(object).copied())?;
         self.fold_held(source, mark);

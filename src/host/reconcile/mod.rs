@@ -28,6 +28,9 @@ use turn::Turn;
 /// What is special about some resources of a declaration, by position.
 type Fates = HashMap<usize, Fate>;
 
+/// Links: where each was held to lead when the pass began, and where it is declared to lead now.
+type Ways = HashMap<Object, (Box<str>, Option<Box<str>>)>;
+
 /// What a pass is about: a source and what it declares.
 #[derive(Clone, Copy)]
 pub struct Work<'d> {
@@ -89,6 +92,7 @@ pub fn reconcile<'p, 'd>(
         releasing: Vec::new(),
         leading: HashSet::new(),
         names_releasing: BTreeSet::new(),
+        ways: Ways::new(),
         unclosed: Vec::new(),
         stops_at_failure: false,
         ended: None,
@@ -176,6 +180,8 @@ struct Pass<'p> {
     leading: HashSet<Object>,
     /// The same in the order of names.
     names_releasing: BTreeSet<Object>,
+    /// The links on the way to what is to be let go of.
+    ways: Ways,
     /// Directories made along with something, or not, by a pass that was interrupted.
     unclosed: Vec<RootPath>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
@@ -224,6 +230,7 @@ impl Pass<'_> {
         let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
         self.options.watch.releasing(&goes);
         self.leading = plan::leading(&self.releasing, state);
+        self.ways = self.ways(declaration)?;
         let failures = self.errors.len();
         self.advance(work, &fates)?;
         if self.ended.is_some() {

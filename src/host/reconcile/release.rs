@@ -2,16 +2,18 @@
 //! once that is so. What is to be removed or put back has an intent first, as what is made has: the
 //! store never claims for certain what an interrupted pass may have taken away.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::turn::at;
-use super::Pass;
+use super::turn::{above, at};
+use super::{Pass, Ways};
+use crate::declaration::{Declaration, Declared};
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
 use crate::report::{Line, Outcome};
 use crate::resource::parting::{parting, Parting};
-use crate::resource::{Access, Answer, Entry, Found, Object, Question, Removable, RootPath, Step};
-use crate::resource::{Standing, Trouble};
+use crate::resource::{Access, Answer, Entry, Found, Holds, Object, PathAnswer, Question};
+use crate::resource::{Removable, RootPath, Standing, Step, Trouble};
 use crate::store::{Kind, Source};
 
 /// How it went with one object.
@@ -35,6 +37,9 @@ struct Parted {
 
 /// Looking, removing and writing a kernel parameter take no time worth waiting longer for.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// Why a link stays.
+const LEADS: &str = "it still leads to something of ours";
 
 /// Of a path that goes, only what it is matters.
 static ANY_ACCESS: Access = Access { mode: None, owner: None, group: None };
@@ -62,23 +67,31 @@ impl Pass<'_> {
             }
             self.ledger.flush()?;
         }
-        let mut ends: Vec<(Parted, Gone)> = Vec::with_capacity(parted.len());
+        let mut failed = Vec::new();
+        let mut ends = Vec::new();
         for it in parted {
-            let gone = match self.part(&it) {
-                Gone::As(Outcome::Left, why) if holds_failed(&it, &ends) => {
-                    let doing = format!("remove {}", it.object.name());
-                    let cause = format!("{why}, since not everything in it could be removed");
-                    Gone::Not(Trouble::new(doing, cause))
-                }
-                gone => gone,
+            let gone = match () {
+                // Beyond a link that is gone, nothing would be found again.
+                () if &*it.kind == "symlink" && holds_any(&it, &failed) => not_yet(&it, LEADS),
+                () => match self.part(&it) {
+                    Gone::As(Outcome::Left, why) if holds_any(&it, &failed) => not_yet(&it, &why),
+                    gone => gone,
+                },
             };
-            // What lies in a directory goes before it.
-            if let (true, Gone::As(outcome, _)) = (dry, &gone) {
-                self.gone.insert(it.object.clone(), *outcome);
+            match gone {
+                // What lies in a directory goes before it.
+                Gone::As(outcome, _) if dry => drop(self.gone.insert(it.object.clone(), outcome)),
+                Gone::Not(_) => failed.push(it.object.clone()),
+                _ => {}
             }
             ends.push((it, gone));
+            // Each removal may hold a descriptor until it is durable.
+            if ends.len() >= self.machine.descriptors() {
+                self.settle(source, std::mem::take(&mut ends), &mut failed)?;
+            }
         }
-        self.settle(source, ends)
+        self.settle(source, ends, &mut failed)?;
+        self.ledger.flush()
     }
 
     /// Takes the step that parting with one object needs.
@@ -93,7 +106,61 @@ impl Pass<'_> {
         }
     }
 
+    /// The links on the way to what is to be let go of, as [`Pass::ways`] has them.
+    pub(super) fn ways(&mut self, declaration: &Declaration) -> Result<Ways, Error> {
+        let state = self.ledger.state();
+        let links: BTreeSet<(Source, Object)> = self
+            .releasing
+            .iter()
+            .flat_map(above)
+            .filter_map(|it| Some((state.get(it.as_str())?, it)))
+            .filter(|(owned, _)| owned.of_type == "symlink")
+            .map(|(owned, it)| (owned.source, it))
+            .collect();
+        let mut ways = Ways::new();
+        for source in Source::ALL {
+            let of = links.iter().filter(|(owner, _)| *owner == source).map(|(_, link)| link);
+            let held = self.ledger.held(source, &of.collect::<Vec<_>>(), self.options.own)?;
+            for (link, nth, position) in &held.forms {
+                let Some(led) = target(&held.declarations[*nth].resources[*position]) else {
+                    continue;
+                };
+                let now = declaration.resources.iter().find(|it| it.resource.object() == *link);
+                let leads = now.and_then(target).map(Into::into);
+                ways.insert(link.clone(), (led.into(), leads));
+            }
+        }
+        Ok(ways)
+    }
+
+    /// A link on the way to `path` that leads elsewhere than when that was made: what is found
+    /// beyond it is another thing.
+    fn astray(&mut self, path: &RootPath) -> Option<Object> {
+        if self.ways.is_empty() {
+            return None;
+        }
+        let links: Vec<Object> = above(&at(path)).filter(|it| self.ways.contains_key(it)).collect();
+        links.into_iter().find(|link| {
+            let (led, leads) = &self.ways[link];
+            if self.ledger.is_dry() && self.relinked.contains(link) {
+                return leads.as_ref() != Some(led);
+            }
+            let Ok(path) = RootPath::parse(link.name()) else { return false };
+            let question = Question::Path { path: &path, holds: None, access: &ANY_ACCESS };
+            match self.machine.ask(&question, LIMIT) {
+                Ok(Answer::Path(PathAnswer { found: Found::Entry { kind, .. }, .. })) => {
+                    !matches!(kind, Entry::Symlink(found) if found == led.as_bytes())
+                }
+                // What lies beyond is not there, or cannot be seen either.
+                _ => false,
+            }
+        })
+    }
+
     fn remove(&mut self, path: &RootPath, kind: Removable) -> Gone {
+        if let Some(link) = self.astray(path) {
+            return Gone::As(Outcome::Left, format!("{} leads elsewhere now", link.name()));
+        }
         let question = Question::Path { path, holds: None, access: &ANY_ACCESS };
         let found = match self.machine.ask(&question, LIMIT) {
             Ok(Answer::Path(answer)) => answer.found,
@@ -172,7 +239,13 @@ impl Pass<'_> {
     }
 
     /// Makes the removals durable, looks whether they took, and records what is so.
-    fn settle(&mut self, source: Source, ends: Vec<(Parted, Gone)>) -> Result<(), Error> {
+    /// What still is there joins `failed`.
+    fn settle(
+        &mut self,
+        source: Source,
+        ends: Vec<(Parted, Gone)>,
+        failed: &mut Vec<Object>,
+    ) -> Result<(), Error> {
         let removed = ends.iter().filter_map(|(_, gone)| match gone {
             Gone::Removing(staged) => Some(staged),
             _ => None,
@@ -183,6 +256,7 @@ impl Pass<'_> {
                 (Gone::As(outcome, detail), _) => (outcome, detail),
                 (Gone::Removing(_), Err(trouble)) => {
                     self.not_released(source, &it, Stage::Release, trouble.clone());
+                    failed.push(it.object);
                     continue;
                 }
                 (Gone::Removing(_), Ok(())) if self.is_gone(&it.object) => {
@@ -192,6 +266,7 @@ impl Pass<'_> {
                     let doing = format!("remove {}", it.object.name());
                     let trouble = Trouble::new(doing, "it is still there");
                     self.not_released(source, &it, Stage::ReadBack, trouble);
+                    failed.push(it.object);
                     continue;
                 }
                 (Gone::Not(trouble), _) => {
@@ -203,7 +278,7 @@ impl Pass<'_> {
             self.gone.insert(it.object.clone(), outcome);
             self.released_line(source, &it, outcome, detail);
         }
-        self.ledger.flush()
+        Ok(())
     }
 
     fn is_gone(&mut self, object: &Object) -> bool {
@@ -242,11 +317,24 @@ impl Pass<'_> {
     }
 }
 
-/// Something of ours beneath `it` could not be removed: then neither can it be, yet.
-fn holds_failed(it: &Parted, ends: &[(Parted, Gone)]) -> bool {
+/// Where a declared link leads.
+fn target(declared: &Declared) -> Option<&str> {
+    match declared.resource.question() {
+        Question::Path { holds: Some(Holds::Target(target)), .. } => Some(target),
+        _ => None,
+    }
+}
+
+/// One of `failed`, which could not be removed, lies beneath `it`: then neither can it be, yet.
+fn holds_any(it: &Parted, failed: &[Object]) -> bool {
     let beneath = |other: &Object| {
         let rest = other.as_str().strip_prefix(it.object.as_str());
         rest.is_some_and(|rest| rest.starts_with('/'))
     };
-    ends.iter().any(|(other, gone)| matches!(gone, Gone::Not(_)) && beneath(&other.object))
+    failed.iter().any(beneath)
+}
+
+fn not_yet(it: &Parted, why: &str) -> Gone {
+    let cause = format!("{why}, since not everything in it could be removed");
+    Gone::Not(Trouble::new(format!("remove {}", it.object.name()), cause))
 }

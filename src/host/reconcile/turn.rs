@@ -171,10 +171,12 @@ impl Pass<'_> {
             return Ok(());
         }
         let leads = |it: &Object| self.leading.contains(it) && !self.gone.contains_key(it);
-        let Some(link) = above(object).find(leads) else { return Ok(()) };
+        let Some(link) = above(object).filter(leads).last() else { return Ok(()) };
         self.flush(group)?;
         self.touched = true;
-        self.release(turn.source, vec![link])
+        let mut goes = plan::beyond(&link, &self.releasing);
+        goes.retain(|it| !self.gone.contains_key(it));
+        self.release(turn.source, goes)
     }
 
     /// In a dry run: what comes of a resource that a look could not yet find where it will be.
@@ -347,7 +349,7 @@ pub(super) fn places<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
 }
 
 /// The directories above a path, as objects, the nearest first.
-fn above(object: &Object) -> impl Iterator<Item = Object> {
+pub(super) fn above(object: &Object) -> impl Iterator<Item = Object> {
     let ancestors = path_of(object).map(|path| path.ancestors()).unwrap_or_default();
     ancestors.into_iter().rev().map(|path| at(&path))
 }
