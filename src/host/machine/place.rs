@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use super::change::is_empty;
 use super::fetch::{self, Fetcher};
 use super::files::Reader;
 use super::root::{trouble, Dir, Spot};
@@ -220,11 +221,24 @@ fn make_directory(spot: &Spot, name: &CStr, place: &Place) -> Result<(), String>
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let fd = sys::open(&dir.fd, name, flags, 0).map_err(|error| words(&error))?;
     let stat = sys::stat(&fd).map_err(|error| words(&error))?;
-    if stat.uid != sys::effective_ids().0 {
-        return Err("another thing was put in its place while it was made".to_string());
+    // On a file system without owners and modes, it is as the mount has it, and that may do.
+    if (stat.uid, stat.gid, stat.mode) != (place.uid, place.gid, place.mode) {
+        if !is_newly_made(dir, &fd).map_err(|error| words(&error))? {
+            return Err("another thing was put in its place while it was made".to_string());
+        }
+        give(&fd, place)?;
     }
-    give(&fd, place)?;
     rename_new(dir, name, &spot.name, Kind::Directory)
+}
+
+/// The directory `fd` in `dir` is as [`sys::make_directory`] leaves one. Whoever can write `dir`
+/// may exchange it for another of root's before it is opened, and that must not be given away.
+pub(super) fn is_newly_made(dir: &Dir, fd: &OwnedFd) -> io::Result<bool> {
+    let (stat, parent) = (sys::stat(fd)?, sys::stat(&dir.fd)?);
+    let (euid, egid) = sys::effective_ids();
+    // The group, and the bit that hands it on, can be the parent's.
+    let made = stat.mode & !0o2000 == 0o700 && stat.uid == euid;
+    Ok(made && [egid, parent.gid].contains(&stat.gid) && is_empty(fd)?)
 }
 
 /// `name` is still of the kind that was seen there, or gone.

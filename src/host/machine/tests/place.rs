@@ -191,6 +191,28 @@ fn a_stray_of_an_interrupted_run_is_found_and_nothing_else_is_removed() {
 }
 
 #[test]
+fn a_directory_that_is_not_as_it_was_made_is_no_new_one() {
+    //
+    use super::super::place::is_newly_made;
+    use super::super::root::Root;
+    let scratch = Scratch::new();
+    scratch.directory("/new").directory("/full/x").directory("/open").directory("/theirs");
+    for (at, mode) in [("/new", 0o2700), ("/full", 0o700), ("/open", 0o755), ("/theirs", 0o700)] {
+        std::fs::set_permissions(scratch.at(at), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let root = Root::open(&scratch.0, Own::default()).unwrap();
+    let is = |name: &str| {
+        let fd = std::fs::File::open(scratch.at(name)).unwrap().into();
+        is_newly_made(root.top(), &fd).unwrap()
+    };
+    assert!(is("/new") && !is("/full") && !is("/open"));
+    if is_root("giving directories away") {
+        give(&scratch.at("/theirs"), 7);
+        assert!(!is("/theirs"));
+    }
+}
+
+#[test]
 fn a_missing_parent_is_what_a_placement_waits_for() {
     let scratch = Scratch::new();
     let at = path("/a/b/f");
