@@ -175,8 +175,9 @@ fn make_file(spot: &Spot, name: &CStr, place: &Place, filling: Filling) -> Resul
         Make::Directory | Make::Symlink(_) => unreachable!("only a file is filled"),
     }
     let fd = OwnedFd::from(file);
+    xattr::bare(&fd)?;
     if place.over {
-        xattr::keep(spot, &fd)?;
+        xattr::keep(spot, &fd, place.keeps_list)?;
     }
     give(&fd, place)
 }
@@ -226,6 +227,7 @@ fn make_directory(spot: &Spot, name: &CStr, place: &Place) -> Result<(), String>
         if !is_newly_made(dir, &fd).map_err(|error| words(&error))? {
             return Err("another thing was put in its place while it was made".to_string());
         }
+        xattr::bare(&fd)?;
         give(&fd, place)?;
     }
     rename_new(dir, name, &spot.name, Kind::Directory)
@@ -236,8 +238,8 @@ fn make_directory(spot: &Spot, name: &CStr, place: &Place) -> Result<(), String>
 pub(super) fn is_newly_made(dir: &Dir, fd: &OwnedFd) -> io::Result<bool> {
     let (stat, parent) = (sys::stat(fd)?, sys::stat(&dir.fd)?);
     let (euid, egid) = sys::effective_ids();
-    // The group, and the bit that hands it on, can be the parent's.
-    let made = stat.mode & !0o2000 == 0o700 && stat.uid == euid;
+    // The group and the bit that hands it on can be the parent's, whose default can narrow the mode.
+    let made = stat.mode & !0o2700 == 0 && stat.uid == euid;
     Ok(made && [egid, parent.gid].contains(&stat.gid) && is_empty(fd)?)
 }
 

@@ -120,7 +120,7 @@ fn holds(machine: &mut Machine, at: &str, bytes: &[u8]) -> bool {
 fn place<'a>(path: &'a RootPath, make: Make<'a>, over: bool) -> Place<'a> {
     let (uid, gid) = sys::effective_ids();
     let mode = if matches!(make, Make::Directory) { 0o755 } else { 0o644 };
-    Place { path, make, mode, uid, gid, over }
+    Place { path, make, mode, uid, gid, over, keeps_list: true }
 }
 
 /// Runs as root; says why the test is not run where it does not.

@@ -274,6 +274,36 @@ fn attributes_that_somebody_decided_are_kept() {
 }
 
 #[test]
+fn nobody_gets_at_what_is_placed_by_an_access_list_beside_its_mode() {
+    //
+    let scratch = Scratch::new();
+    scratch.file("/f", "old");
+    let (name, default) = (c"system.posix_acl_access", c"system.posix_acl_default");
+    let list: [u8; 44] =
+        access_list(&[(1, 6, !0), (2, 6, 1000), (4, 4, !0), (16, 6, !0), (32, 0, !0)]);
+    if !set_xattr(&scratch.at("/f"), name, &list) || !set_xattr(&scratch.0, default, &list) {
+        return eprintln!("skipped: no access lists here");
+    }
+    let mut machine = scratch.machine();
+    for (at, make, over) in [
+        ("/f", Make::Bytes(b"secret"), true),
+        ("/g", Make::Bytes(b"secret"), false),
+        ("/d", Make::Directory, false),
+    ] {
+        let of = path(at);
+        let place = Place { mode: 0o640, keeps_list: false, ..place(&of, make, over) };
+        take(&mut machine, place).unwrap();
+        assert_eq!((get_xattr(&scratch.at(at), name), mode(&scratch, at)), (None, 0o640), "{at}");
+    }
+    // What was there keeps its own where no mode is declared; what is new has none.
+    assert!(set_xattr(&scratch.at("/f"), name, &list));
+    for (at, over) in [("/f", true), ("/h", false)] {
+        take(&mut machine, place(&path(at), Make::Bytes(b"x"), over)).unwrap();
+        assert_eq!(get_xattr(&scratch.at(at), name).is_some(), over, "{at}");
+    }
+}
+
+#[test]
 fn a_link_without_the_kernels_help_replaces_nothing_either() {
     //
     use super::super::place::rename_new_without_help;
