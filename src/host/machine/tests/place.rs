@@ -191,6 +191,43 @@ fn a_stray_of_an_interrupted_run_is_found_and_nothing_else_is_removed() {
 }
 
 #[test]
+fn what_others_put_under_the_temporary_name_is_not_removed() {
+    //
+    let scratch = Scratch::new();
+    scratch.directory("/open").file("/open/theirs", "x");
+    std::fs::set_permissions(scratch.at("/open"), PermissionsExt::from_mode(0o1777)).unwrap();
+    let (mut machine, at) = (scratch.machine(), path("/open/f"));
+    let stray = scratch.at("/open").join(temporary(&at).to_str().unwrap());
+    let mut take = |make| take(&mut machine, Place { mode: 0o640, ..place(&at, make, false) });
+    let file = |mode| {
+        std::fs::write(&stray, "theirs").unwrap();
+        std::fs::set_permissions(&stray, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let words = "is in the way: it is not as the host makes it; look what it is, and remove it";
+    file(0o644);
+    trouble(take(Make::Bytes(b"x")), words);
+    trouble(take(Make::Symlink("x")), words);
+    std::fs::remove_file(&stray).unwrap();
+    std::fs::hard_link(scratch.at("/open/theirs"), &stray).unwrap();
+    file(0o600);
+    trouble(take(Make::Bytes(b"x")), words);
+    std::fs::remove_file(&stray).unwrap();
+    if is_root("giving files away") {
+        file(0o600);
+        give(&stray, 7);
+        trouble(take(Make::Directory), words);
+        std::fs::remove_file(&stray).unwrap();
+    }
+    // As it is made, and as it is just before it is put in place.
+    for mode in [0o600, 0o640] {
+        file(mode);
+        take(Make::Bytes(b"x")).unwrap();
+        std::fs::remove_file(scratch.at("/open/f")).unwrap();
+    }
+    assert_eq!(scratch.names("/open"), ["theirs"]);
+}
+
+#[test]
 fn a_directory_that_is_not_as_it_was_made_is_no_new_one() {
     //
     use super::super::place::is_newly_made;
