@@ -106,6 +106,48 @@ fn what_is_not_what_was_declared_never_takes_its_place() {
     root.converge("").expect(0, &["f forgotten"]);
 }
 
+// R-6
+#[test]
+fn a_fetch_ends_with_the_host_that_began_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let root = Root::new("killed");
+    let sha256 = hex(&sha256(b""));
+    let file = format!(
+        r#"{{"id":"f","type":"file","path":"/s/f",
+        "source":{{"url":"{address}/f","sha256":"{sha256}"}}}}"#
+    );
+    let declaration = root.declare("d", &support::root::declared(&file));
+    let mut host = std::process::Command::new(support::root::HOST);
+    host.arg("--root").arg(root.dir()).args(["apply", &declaration]);
+    let mut host = host.spawn().unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    host.kill().unwrap();
+    host.wait().unwrap();
+    // The child would wait for an answer for half a minute.
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    let ended = std::io::copy(&mut stream, &mut std::io::sink());
+    let kind = ended.err().map(|error| error.kind());
+    assert!(matches!(kind, None | Some(std::io::ErrorKind::ConnectionReset)), "{kind:?}");
+}
+
+// R-30
+#[test]
+fn what_an_address_says_in_confidence_is_in_no_message() {
+    let server = Server::new();
+    let root = Root::new("userinfo");
+    for serves in ["wrong", "absent"] {
+        let file = server.file(&format!("{serves}?token=hunter3"), "right");
+        let run = root.apply(&file.replace("http://", "http://me:hunter2@"));
+        let run = run.expect(1, &["f failed"]);
+        let failed: Vec<_> =
+            root.records().into_iter().filter(|record| record["kind"] != "accepted").collect();
+        let said = format!("{}{}{failed:?}", run.out, run.err);
+        assert!(said.contains(&format!("{}/", &server.address[7..])), "{said}");
+        assert!(!said.contains("hunter"), "{said}");
+    }
+}
+
 // R-18
 #[test]
 fn a_server_that_went_away_matters_only_to_what_must_be_fetched() {

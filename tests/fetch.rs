@@ -79,7 +79,8 @@ impl Scratch {
         let (path, sha256) = (RootPath::parse(path).unwrap(), sha256(expected.as_bytes()));
         let make = Make::Fetched { url, sha256: &sha256 };
         let (uid, gid) = ids(&self.0);
-        let place = Place { path: &path, make, mode: 0o644, uid, gid, over: path.name() == "f" };
+        let (over, keeps_list) = (path.name() == "f", true);
+        let place = Place { path: &path, make, mode: 0o644, uid, gid, over, keeps_list };
         machine.take(&Step::Place(place), limit)
     }
 

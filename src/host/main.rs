@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use nox_mesh_host::{cli, machine};
 
 fn main() -> ExitCode {
+    machine::set_out();
     let args: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     if args.first().is_some_and(|first| first == machine::FETCH_ARGUMENT) {
         return machine::fetch_main();

@@ -3,6 +3,7 @@
 //! Never recursive, never following; what is no longer of the kind that was seen is left alone.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use super::place::{hinted, no_chown};
 use super::root::Spot;
@@ -54,21 +55,53 @@ pub(super) fn remove(spot: &Spot, kind: Removable) -> Result<Kind, Unremoved> {
 
 /// Gives the regular file or directory at `spot` this access; says which it is.
 pub(super) fn access(spot: &Spot, mode: u16, uid: u32, gid: u32) -> Result<Kind, String> {
+    // Before it is opened: opening a device can have effects.
+    let seen = sys::stat_at(&spot.dir.fd, &spot.name).map_err(|error| words(&error))?;
+    let (fd, stat) = open_seen(spot, seen)?;
+    if stat.kind == Kind::Directory && stat.uid == 0 && uid != 0 {
+        may_give_away(spot, &fd)?;
+    }
+    sys::chown(&fd, uid, gid).map_err(|error| no_chown(&error, uid, gid))?;
+    sys::chmod(&fd, mode).map_err(|error| format!("set mode {mode:04o}: {}", hinted(&error)))?;
+    Ok(stat.kind)
+}
+
+/// Opens what was `seen` at `spot`, and nothing else that has come there since: a second name of
+/// another file, the first of which then goes, has a single name too.
+pub(super) fn open_seen(spot: &Spot, seen: Stat) -> Result<(OwnedFd, Stat), String> {
     let changes =
         |stat: Stat| stat.kind == Kind::Directory || stat.kind == Kind::File && !stat.linked;
     let another = || "another thing was put in its place meanwhile".to_string();
-    // Before it is opened: opening a device can have effects.
-    let seen = sys::stat_at(&spot.dir.fd, &spot.name).map_err(|error| words(&error))?;
     if !changes(seen) {
         return Err(another());
     }
     let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let fd = sys::open(&spot.dir.fd, &spot.name, flags, 0).map_err(|error| words(&error))?;
     let stat = sys::stat(&fd).map_err(|error| words(&error))?;
-    if !changes(stat) {
+    if !changes(stat) || stat.identity != seen.identity {
         return Err(another());
     }
-    sys::chown(&fd, uid, gid).map_err(|error| no_chown(&error, uid, gid))?;
-    sys::chmod(&fd, mode).map_err(|error| format!("set mode {mode:04o}: {}", hinted(&error)))?;
-    Ok(stat.kind)
+    Ok((fd, stat))
+}
+
+/// Root's directory `fd` is given to somebody else only where nobody else can have chosen it: who
+/// may change the directory that holds it can move another of root's there, with all that it holds.
+fn may_give_away(spot: &Spot, fd: &OwnedFd) -> Result<(), String> {
+    let parent = sys::stat(&spot.dir.fd).map_err(|error| words(&error))?;
+    let sticky = parent.mode & 0o1000 != 0;
+    if parent.uid == 0 && (parent.mode & 0o022 == 0 || sticky)
+        || is_empty(fd).map_err(|error| words(&error))?
+    {
+        return Ok(());
+    }
+    Err("it is root's and holds something, and others than root can change the directory that it \
+         lies in, so they may have put it there to be given it; look what it holds, then give it \
+         away with chown(1)"
+        .to_string())
+}
+
+/// The directory `fd`, which is open for reading, holds nothing.
+pub(super) fn is_empty(fd: &OwnedFd) -> io::Result<bool> {
+    let again = sys::open(fd, c".", libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+    sys::any_entry(again, &|_| true).map(|any| !any)
 }

@@ -1,7 +1,8 @@
 //! Running another program: its own process group, a fixed environment, a limit on everything.
 //!
 //! A child never has a terminal or an input, never outlives its limit, and leaves no zombie. What
-//! it leaves running on purpose (a daemon that it started) is let be, and cannot hold us up.
+//! it leaves running on purpose (a daemon that it started) is let be, and cannot hold us up. It ends
+//! with us: the next run would start a second one beside it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -162,7 +163,7 @@ pub(super) fn run_by(
 
 fn spawn(call: &Call) -> Result<Child, Unrun> {
     let name = call.argv.first().copied().unwrap_or_default();
-    let program = find(name)?;
+    let program = find(name, call.workdir)?;
     if !call.workdir.is_dir() {
         let shown = quoted(call.workdir.as_os_str().as_encoded_bytes());
         return Err(Unrun::Failed(format!("its working directory {shown} is not there")));
@@ -189,25 +190,42 @@ fn spawn(call: &Call) -> Result<Child, Unrun> {
     if let Some(into) = &call.into {
         command.stdout(into.try_clone().map_err(failed)?);
     }
-    // SAFETY: umask(2) is async-signal-safe and takes no memory.
+    let parent = libc::pid_t::try_from(std::process::id()).expect("a process number is a pid_t");
+    // SAFETY: what is called there is async-signal-safe and takes no memory.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             libc::umask(0o022);
-            Ok(())
+            // What we ignore, it would go on ignoring.
+            libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+            end_with(parent)
         });
     }
     command.spawn().map_err(failed)
 }
 
-/// The file of the program `name`.
-fn find(name: &str) -> Result<PathBuf, Unrun> {
+/// Has the kernel kill this process when its parent ends, which is `parent` or has ended already.
+/// A change of user undoes it.
+pub(super) fn end_with(parent: libc::pid_t) -> io::Result<()> {
+    // SAFETY: neither takes memory, and both are async-signal-safe.
+    let (set, now) =
+        unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
+    match set {
+        0 if now == parent => Ok(()),
+        0 => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The file of the program `name`, which is looked up in `PATH`, or from the working directory of
+/// the child where it holds a slash.
+fn find(name: &str, workdir: &Path) -> Result<PathBuf, Unrun> {
     use std::os::unix::fs::PermissionsExt;
     let runs = |path: &Path| {
         path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     let shown = quoted(name.as_bytes());
     if name.contains('/') {
-        let path = PathBuf::from(name);
+        let path = workdir.join(name);
         return match path.exists() {
             true => Ok(path),
             false => Err(Unrun::NotFound(format!("no program {shown}"))),

@@ -70,8 +70,10 @@ pub(super) fn into_file(
     filling: Filling,
 ) -> Result<File, String> {
     let Filling { reader, fetcher, limit } = filling;
-    let address = quoted(url.as_bytes());
-    run(&file, url, fetcher, limit).map_err(|cause| format!("fetch {address}: {cause}"))?;
+    let public = public(url);
+    let address = quoted(public.as_bytes());
+    run(&file, url, fetcher, limit)
+        .map_err(|cause| format!("fetch {address}: {}", cause.replace(url, &public)))?;
     let failed = |error: io::Error| format!("read what came from {address}: {}", words(&error));
     (&file).rewind().map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
@@ -86,6 +88,19 @@ pub(super) fn into_file(
         )),
         None => Err(format!("what came from {address} changed while it was read")),
     }
+}
+
+/// What of `url` may be shown: a name and a password before the host, and what is asked after the
+/// path, are often what lets one in.
+fn public(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let host = rest[..end].rfind('@').map_or(0, |at| at + 1);
+    let (shown, more) = match rest.find(['?', '#']) {
+        Some(at) => (&rest[host..at], "?…"),
+        None => (&rest[host..], ""),
+    };
+    format!("{scheme}://{shown}{more}")
 }
 
 fn run(into: &File, url: &str, fetcher: &Fetcher, limit: Duration) -> Result<(), String> {
@@ -141,6 +156,8 @@ pub fn fetch_main() -> ExitCode {
 /// What reads from the network shall not be able to change the machine. In a container that maps
 /// no such user there is nobody to become.
 fn let_go_of_root() -> Result<(), String> {
+    // SAFETY: takes nothing and cannot fail.
+    let parent = unsafe { libc::getppid() };
     // SAFETY: none of these takes memory of ours but the empty list.
     let results = unsafe {
         if libc::geteuid() != 0 {
@@ -149,6 +166,7 @@ fn let_go_of_root() -> Result<(), String> {
         [libc::setgroups(0, std::ptr::null()), libc::setgid(NOBODY), libc::setuid(NOBODY)]
     };
     let error = io::Error::last_os_error();
+    child::end_with(parent).map_err(|error| format!("end with the host: {}", words(&error)))?;
     match results {
         [0, 0, 0] => Ok(()),
         _ if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM)) => Ok(()),
@@ -214,6 +232,19 @@ fn trusted() -> Vec<Certificate<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_an_address_the_place_is_shown_and_no_key_to_it() {
+        for (url, shown) in [
+            ("http://a/b@c", "http://a/b@c"),
+            ("https://me:p@ss@a:8/b", "https://a:8/b"),
+            ("http://me@a?k=v@w/x", "http://a?…"),
+            ("http://a/b?k=v", "http://a/b?…"),
+            ("http://me:p@", "http://"),
+        ] {
+            assert_eq!(public(url), shown);
+        }
+    }
 
     #[test]
     fn the_proxy_is_the_one_of_the_addresss_scheme() {

@@ -25,6 +25,7 @@ pub use bundle::{open_bundle, read_declaration};
 pub use clock::{fill, now, pause, random_id, uptime};
 pub use fetch::{fetch_main, FETCH_ARGUMENT};
 pub use place::Staged;
+pub use sys::set_out;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -5,12 +5,14 @@
 //! through the descriptor of what was made, never by a name that could be swapped. Owns the other
 //! name: it follows from the target's path, so that what an interrupted run left is found again.
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use super::change::is_empty;
 use super::fetch::{self, Fetcher};
 use super::files::Reader;
 use super::root::{trouble, Dir, Spot};
@@ -95,6 +97,15 @@ pub(super) struct Filling<'a> {
     pub limit: Duration,
 }
 
+/// What is being made, under its temporary name.
+struct Making<'a> {
+    spot: &'a Spot,
+    name: &'a CStr,
+    place: &'a Place<'a>,
+    /// What has the temporary name is ours.
+    begun: Cell<bool>,
+}
+
 /// Makes `place` complete beside its target; a directory, which nothing can replace, in place.
 pub(super) fn stage(spot: Spot, place: &Place, filling: Filling) -> Result<Staged, Trouble> {
     let kind = match place.make {
@@ -103,14 +114,16 @@ pub(super) fn stage(spot: Spot, place: &Place, filling: Filling) -> Result<Stage
         Make::Symlink(_) => Kind::Symlink,
     };
     let name = temporary(place.path);
+    let making = Making { spot: &spot, name: &name, place, begun: Cell::new(false) };
     let made = match place.make {
-        Make::Directory => make_directory(&spot, &name, place),
-        Make::Symlink(target) => make_link(&spot.dir, &name, target, place),
-        Make::Bytes(_) | Make::Fetched { .. } => make_file(&spot, &name, place, filling),
+        Make::Directory => make_directory(&making),
+        Make::Symlink(target) => make_link(&making, target),
+        Make::Bytes(_) | Make::Fetched { .. } => make_file(&making, filling),
     };
+    let temporary = making.begun.get().then_some(name);
     let (path, over) = (place.path.clone(), place.over);
     let dirty = if kind == Kind::Directory { Dirty::Both } else { Dirty::Name };
-    let mut entry = Entry { spot, path, kind, temporary: Some(name), dirty, over };
+    let mut entry = Entry { spot, path, kind, temporary, dirty, over };
     made.map_err(|cause| trouble(place.path, "make", cause))?;
     if kind == Kind::Directory {
         entry.temporary = None;
@@ -133,7 +146,8 @@ pub(super) fn commit(staged: &mut Staged) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Removes what an interrupted run left under the temporary name `name`; says whether it did.
+/// Removes what an interrupted run left under the temporary name `name`; says whether it did. That a
+/// run was interrupted here, or that it is as the host makes it, the caller has seen.
 pub(super) fn unlink_stray(dir: &Dir, name: &CStr) -> io::Result<bool> {
     let removed = match sys::stat_at(&dir.fd, name).map(|stat| stat.kind) {
         Ok(Kind::File | Kind::Symlink) => sys::unlink(&dir.fd, name),
@@ -148,23 +162,53 @@ pub(super) fn unlink_stray(dir: &Dir, name: &CStr) -> io::Result<bool> {
     }
 }
 
-/// Makes something new of the name `name`; in the way can only be what an interrupted run left.
-fn fresh<T>(dir: &Dir, name: &CStr, make: impl Fn() -> io::Result<T>) -> Result<T, String> {
-    let made = match make() {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let shown = name.to_string_lossy();
-            unlink_stray(dir, name)
-                .map_err(|error| format!("{shown} is in the way: {}", words(&error)))?;
-            make()
-        }
-        made => made,
-    };
-    made.map_err(|error| hinted(&error))
+impl Making<'_> {
+    /// Has `make` make something new; what an interrupted run left is cleared out of its way.
+    fn fresh<T>(&self, make: impl Fn(&Dir, &CStr) -> io::Result<T>) -> Result<T, String> {
+        let (dir, name) = (&self.spot.dir, self.name);
+        let made = match make(dir, name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let in_the_way =
+                    |cause: String| format!("{} is in the way: {cause}", name.to_string_lossy());
+                let failed = |error: io::Error| in_the_way(words(&error));
+                if !may_be_ours(dir, name, self.place).map_err(failed)? {
+                    let cause = "it is not as the host makes it; look what it is, and remove it";
+                    return Err(in_the_way(cause.to_string()));
+                }
+                unlink_stray(dir, name).map_err(failed)?;
+                make(dir, name)
+            }
+            made => made,
+        };
+        self.begun.set(made.is_ok());
+        made.map_err(|error| hinted(&error))
+    }
 }
 
-fn make_file(spot: &Spot, name: &CStr, place: &Place, filling: Filling) -> Result<(), String> {
+/// What has a temporary name is what the host leaves: as it makes it or as it gives it away. Where
+/// only root and the host could have made it, the name says enough.
+fn may_be_ours(dir: &Dir, name: &CStr, place: &Place) -> io::Result<bool> {
+    let (parent, (euid, _)) = (sys::stat(&dir.fd)?, sys::effective_ids());
+    if [0, euid].contains(&parent.uid) && parent.mode & 0o022 == 0 {
+        return Ok(true);
+    }
+    let stat = match sys::stat_at(&dir.fd, name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        stat => stat?,
+    };
+    let (made, given) = match stat.kind {
+        Kind::File => (stat.mode == 0o600, stat.mode == place.mode),
+        Kind::Directory => (stat.mode & !0o2700 == 0, stat.mode == place.mode),
+        Kind::Symlink => (true, true),
+        Kind::Other(_) => (false, false),
+    };
+    Ok(!stat.linked && (made && stat.uid == euid || given && stat.uid == place.uid))
+}
+
+fn make_file(making: &Making, filling: Filling) -> Result<(), String> {
+    let Making { spot, place, .. } = *making;
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_NOFOLLOW;
-    let fd = fresh(&spot.dir, name, || sys::open(&spot.dir.fd, name, flags, 0o600))?;
+    let fd = making.fresh(|dir, name| sys::open(&dir.fd, name, flags, 0o600))?;
     let mut file = File::from(fd);
     match place.make {
         Make::Bytes(bytes) => file
@@ -174,8 +218,9 @@ fn make_file(spot: &Spot, name: &CStr, place: &Place, filling: Filling) -> Resul
         Make::Directory | Make::Symlink(_) => unreachable!("only a file is filled"),
     }
     let fd = OwnedFd::from(file);
+    xattr::bare(&fd)?;
     if place.over {
-        xattr::keep(spot, &fd)?;
+        xattr::keep(spot, &fd, place.keeps_list)?;
     }
     give(&fd, place)
 }
@@ -196,9 +241,10 @@ pub(super) fn no_chown(error: &io::Error, uid: u32, gid: u32) -> String {
     format!("give it to user {uid}, group {gid}: {}{mend}", words(error))
 }
 
-fn make_link(dir: &Dir, name: &CStr, target: &str, place: &Place) -> Result<(), String> {
+fn make_link(making: &Making, target: &str) -> Result<(), String> {
+    let Making { spot: Spot { dir, .. }, name, place, .. } = *making;
     let target = CString::new(target).map_err(|_| "its target holds a NUL byte".to_string())?;
-    fresh(dir, name, || sys::make_link(&target, &dir.fd, name))?;
+    making.fresh(|dir, name| sys::make_link(&target, &dir.fd, name))?;
     // Through a descriptor, having seen that it is ours: whoever can write the directory could
     // have put another thing under its name.
     let (uid, gid) = (place.uid, place.gid);
@@ -214,17 +260,31 @@ fn make_link(dir: &Dir, name: &CStr, target: &str, place: &Place) -> Result<(), 
     sys::chown_link(&link, uid, gid).map_err(|error| no_chown(&error, uid, gid))
 }
 
-fn make_directory(spot: &Spot, name: &CStr, place: &Place) -> Result<(), String> {
-    let dir = &spot.dir;
-    fresh(dir, name, || sys::make_directory(&dir.fd, name, 0o700))?;
+fn make_directory(making: &Making) -> Result<(), String> {
+    let Making { spot: Spot { dir, name: becomes }, name, place, .. } = *making;
+    making.fresh(|dir, name| sys::make_directory(&dir.fd, name, 0o700))?;
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let fd = sys::open(&dir.fd, name, flags, 0).map_err(|error| words(&error))?;
     let stat = sys::stat(&fd).map_err(|error| words(&error))?;
-    if stat.uid != sys::effective_ids().0 {
-        return Err("another thing was put in its place while it was made".to_string());
+    // On a file system without owners and modes, it is as the mount has it, and that may do.
+    if (stat.uid, stat.gid, stat.mode) != (place.uid, place.gid, place.mode) {
+        if !is_newly_made(dir, &fd).map_err(|error| words(&error))? {
+            return Err("another thing was put in its place while it was made".to_string());
+        }
+        xattr::bare(&fd)?;
+        give(&fd, place)?;
     }
-    give(&fd, place)?;
-    rename_new(dir, name, &spot.name, Kind::Directory)
+    rename_new(dir, name, becomes, Kind::Directory)
+}
+
+/// The directory `fd` in `dir` is as [`sys::make_directory`] leaves one. Whoever can write `dir`
+/// may exchange it for another of root's before it is opened, and that must not be given away.
+pub(super) fn is_newly_made(dir: &Dir, fd: &OwnedFd) -> io::Result<bool> {
+    let (stat, parent) = (sys::stat(fd)?, sys::stat(&dir.fd)?);
+    let (euid, egid) = sys::effective_ids();
+    // The group and the bit that hands it on can be the parent's, whose default can narrow the mode.
+    let made = stat.mode & !0o2700 == 0 && stat.uid == euid;
+    Ok(made && [egid, parent.gid].contains(&stat.gid) && is_empty(fd)?)
 }
 
 /// `name` is still of the kind that was seen there, or gone.

@@ -1,7 +1,7 @@
 //! The walk: from a path inside the root to the directory that holds its last name.
 //!
 //! Owns how links on the way are followed (inside the root, and only where that is safe) and the
-//! question whether the place reached is the host's own. It never follows the last name, changes
+//! question whether the place reached is the host's own, also where a mount shows it again. It never follows the last name, changes
 //! nothing, and hands out descriptors, so that what is checked is what is then acted upon.
 //! Directories are opened one name at a time, which every kernel can do; the chain of the last
 //! walk is kept, so that the files of one directory cost one walk.
@@ -28,6 +28,9 @@ const MOST_KEPT: usize = 64;
 
 const DIRECTORY: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
 
+/// Device and inode.
+type Identity = (u64, u64);
+
 /// An open directory.
 #[derive(Debug)]
 pub(super) struct Dir {
@@ -35,6 +38,8 @@ pub(super) struct Dir {
     pub fd: OwnedFd,
     /// Where it is inside the root, every link resolved: empty for the root, else `/a/b`.
     pub path: Vec<u8>,
+    /// The same, by the names that lead to the host's own: a mount can show that elsewhere too.
+    real: Vec<u8>,
     /// Nothing directly in it can be the host's own, once that has been asked.
     calm: OnceCell<bool>,
 }
@@ -70,7 +75,7 @@ pub(super) struct Spot {
 impl Spot {
     /// Where it is inside the root, links resolved.
     fn real(&self) -> String {
-        let parent = String::from_utf8_lossy(&self.dir.path);
+        let parent = String::from_utf8_lossy(&self.dir.real);
         format!("{parent}/{}", self.name.to_string_lossy())
     }
 
@@ -100,6 +105,8 @@ pub(super) struct Root {
     own: Own,
     /// Where the host's own places really are, where links on this machine put them elsewhere.
     behind: Vec<(RootPath, &'static str)>,
+    /// Those of the host's own places that are there, and all above them, each by its identity.
+    known: Vec<(Identity, Vec<u8>)>,
     euid: u32,
     /// The parent that was walked to last, as it was declared.
     walked: String,
@@ -131,13 +138,40 @@ impl Root {
         use std::os::unix::fs::OpenOptionsExt;
         let flags = libc::O_PATH | libc::O_DIRECTORY;
         let fd = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(root)?.into();
-        let top = Rc::new(Dir { fd, path: Vec::new(), calm: OnceCell::new() });
+        let (path, real, calm) = (Vec::new(), Vec::new(), OnceCell::new());
+        let top = Rc::new(Dir { fd, path, real, calm });
         let (euid, _) = sys::effective_ids();
-        let (behind, walked, kept) = (Vec::new(), String::new(), Vec::new());
-        let mut root = Root { top, own: Own::default(), behind, euid, walked, kept };
+        let (behind, known) = (Vec::new(), Vec::new());
+        let (walked, kept) = (String::new(), Vec::new());
+        let mut root = Root { top, own: Own::default(), behind, known, euid, walked, kept };
         root.behind = own.places().filter_map(|(at, what)| Some((root.real(at)?, what))).collect();
+        root.known = root.known(&own)?;
         root.own = own;
+        root.forget();
         Ok(root)
+    }
+
+    fn known(&mut self, own: &Own) -> io::Result<Vec<(Identity, Vec<u8>)>> {
+        let mut known = vec![(sys::stat(&self.top.fd)?.identity, Vec::new())];
+        let behind = std::mem::take(&mut self.behind);
+        for place in own.places().map(|(at, _)| at).chain(behind.iter().map(|(at, _)| at.as_str()))
+        {
+            self.walk(place);
+            for (_, dir) in &self.kept {
+                let identity = sys::stat(&dir.fd)?.identity;
+                if known.iter().all(|(other, _)| *other != identity) {
+                    known.push((identity, dir.path.clone()));
+                }
+            }
+        }
+        self.behind = behind;
+        Ok(known)
+    }
+
+    /// Where the directory of this identity is, if it is, or is above, one of the host's own places.
+    fn real_name(&self, identity: Identity) -> Option<&[u8]> {
+        let known = self.known.iter().find(|(known, _)| *known == identity);
+        known.map(|(_, path)| path.as_slice())
     }
 
     /// Where `place` really is, or would be; `None` where that is where it says.
@@ -193,6 +227,10 @@ impl Root {
         // Even where the way ends early: the host's own places are refused before they exist.
         let refuse = |behind: RootPath| self.refuses(&behind, intent).map(Cow::from);
         let why = self.guard(path, &dir, rest, intent).or_else(|| behind.and_then(refuse));
+        let why = why.or_else(|| match &reached {
+            Ok(Reached::Parent(spot)) => self.shown_there(spot, intent).map(Cow::from),
+            _ => None,
+        });
         why.map_or(reached, |why| Err(refused(path, verb, why)))
     }
 
@@ -236,7 +274,13 @@ impl Root {
         }
         budget.steps -= 1;
         match sys::open(&at.fd, &entry, DIRECTORY, 0) {
-            Ok(fd) => Ok(Rc::new(Dir { fd, path, calm: OnceCell::new() })),
+            Ok(fd) => {
+                let stat = sys::stat(&fd);
+                let identity = stat.map_err(|error| Stop::Cause(words(&error)))?.identity;
+                let real = self.real_name(identity).map(<[u8]>::to_vec);
+                let real = real.unwrap_or_else(|| [&at.real, b"/".as_slice(), name].concat());
+                Ok(Rc::new(Dir { fd, path, real, calm: OnceCell::new() }))
+            }
             Err(error) => match error.raw_os_error() {
                 Some(libc::ENOENT) => Err(Stop::Missing),
                 Some(libc::ELOOP | libc::ENOTDIR) => self.follow(at, &entry, path, budget),
@@ -341,17 +385,34 @@ impl Root {
         if let Some(what) = self.refuses(path, intent) {
             return Some(what.into());
         }
-        if dir.path == path.as_str().as_bytes()[..path.as_str().len() - rest.len()] {
+        let declared = &path.as_str().as_bytes()[..path.as_str().len() - rest.len()];
+        let others = [&dir.path, &dir.real].into_iter().filter(|at| **at != declared);
+        let refused =
+            |at: &Vec<u8>| match RootPath::parse(&format!("{}{rest}", String::from_utf8_lossy(at)))
+            {
+                Ok(resolved) => self.refuses(&resolved, intent).map(Cow::from),
+                Err(why) => Some(format!("a place which, links resolved, {why}").into()),
+            };
+        others.into_iter().find_map(refused)
+    }
+
+    /// What of the host's own a mount shows at `spot` itself: a directory, which only these two
+    /// intents can be for.
+    fn shown_there(&self, spot: &Spot, intent: Intent) -> Option<&'static str> {
+        if !matches!(intent, Intent::See | Intent::Change) {
             return None;
         }
-        match RootPath::parse(&format!("{}{rest}", String::from_utf8_lossy(&dir.path))) {
-            Ok(resolved) => self.refuses(&resolved, intent).map(Cow::from),
-            Err(why) => Some(format!("a place which, links resolved, {why}").into()),
-        }
+        let stat = sys::stat_at(&spot.dir.fd, &spot.name).ok()?;
+        let real = lexical(self.real_name(stat.identity)?)?;
+        self.refuses(&real, intent)
     }
 
     fn is_calm(&self, dir: &Dir) -> bool {
-        let Ok(path) = std::str::from_utf8(&dir.path) else { return false };
+        self.is_calm_at(&dir.path) && (dir.real == dir.path || self.is_calm_at(&dir.real))
+    }
+
+    fn is_calm_at(&self, path: &[u8]) -> bool {
+        let Ok(path) = std::str::from_utf8(path) else { return false };
         let near = |place: &RootPath| {
             let beneath = |lower: &str, upper: &str| {
                 lower

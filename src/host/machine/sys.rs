@@ -245,6 +245,17 @@ pub(super) fn raise_descriptors(wanted: usize) -> usize {
     usize::try_from(limit.rlim_cur).map_or(wanted, |limit| limit.min(wanted))
 }
 
+/// Makes this process behave alike whoever starts it: what it makes has the mode that is asked for
+/// but for writing by others, and a write beyond the caller's limit on files (setrlimit(2)) fails
+/// instead of ending it. To be called first of all.
+pub fn set_out() {
+    // SAFETY: neither takes memory, and no handler of ours is replaced.
+    unsafe {
+        libc::umask(0o022);
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 /// The user and the group that this process runs as.
 pub(super) fn effective_ids() -> (u32, u32) {
     // SAFETY: neither call can fail or takes memory.

@@ -1,6 +1,7 @@
 //! Extended attributes that somebody decided, carried over when a file is replaced.
 //!
-//! Owns which those are: the security label, the access list, and what users have attached. A
+//! Owns which those are: the security label, what users have attached, and the access list where
+//! nobody has declared a mode: a list beside the declared one would let in whom it keeps out. A
 //! capability is not among them: it was granted to the bytes that were there.
 
 use std::ffi::{CStr, CString};
@@ -18,9 +19,19 @@ const MOST: usize = 64;
 
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
+/// Takes from what was newly made the access list that its directory's default gave it: nobody has
+/// a right to it but those that its mode names. Its mode must be set afterwards.
+pub(super) fn bare(made: &OwnedFd) -> Result<(), String> {
+    let removed = remove(made, ACCESS_LIST).or_else(ignore_absent);
+    removed.map_err(|error| {
+        format!("take away its access list, which its directory gave it: {}", words(&error))
+    })
+}
+
 /// Gives the new file `to` the attributes of the regular file at `from` that are somebody's
-/// decision. Its mode must be set afterwards: setting an access list changes it.
-pub(super) fn keep(from: &Spot, to: &OwnedFd) -> Result<(), String> {
+/// decision, of which the access list is one where `with_list` says so. Its mode must be set
+/// afterwards: setting an access list changes it.
+pub(super) fn keep(from: &Spot, to: &OwnedFd, with_list: bool) -> Result<(), String> {
     let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let from = match sys::open(&from.dir.fd, &from.name, flags, 0) {
         Ok(fd) => fd,
@@ -35,11 +46,7 @@ pub(super) fn keep(from: &Spot, to: &OwnedFd) -> Result<(), String> {
     if names.len() > MOST {
         return Err(format!("it has more than {MOST} extended attributes"));
     }
-    if !names.iter().any(|name| **name == *ACCESS_LIST) {
-        // What the new one got from its directory's default was not on the one it replaces.
-        remove(to, ACCESS_LIST).or_else(ignore_absent).map_err(|e| told(ACCESS_LIST, &e))?;
-    }
-    for name in &names {
+    for name in names.iter().filter(|name| with_list || ***name != *ACCESS_LIST) {
         copy(&from, to, name).map_err(|error| told(name, &error))?;
     }
     Ok(())

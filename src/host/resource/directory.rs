@@ -37,7 +37,8 @@ impl Resource for Directory {
         let answer = answer.path()?;
         let wanted = self.access.wanted(answer, standing, DEFAULT_MODE);
         let make = |path, Wanted { mode, uid, gid }| {
-            Step::Place(Place { path, make: Make::Directory, mode, uid, gid, over: false })
+            let make = Make::Directory;
+            Step::Place(Place { path, make, mode, uid, gid, over: false, keeps_list: false })
         };
         match &answer.found {
             Found::Nothing => Ok(Verdict {

@@ -119,7 +119,8 @@ impl File {
             Body::Bytes(bytes) => Make::Bytes(bytes),
             Body::Source { url, sha256 } => Make::Fetched { url, sha256 },
         };
-        Step::Place(Place { path: &self.path, make, mode, uid, gid, over })
+        let keeps_list = self.access.mode.is_none() && !self.secret;
+        Step::Place(Place { path: &self.path, make, mode, uid, gid, over, keeps_list })
     }
 
     fn access_step(&self, Wanted { mode, uid, gid }: Wanted) -> Step<'_> {

@@ -320,6 +320,8 @@ pub struct Place<'a> {
     pub gid: u32,
     /// Something of the same kind stands there and is replaced; otherwise nothing may stand there.
     pub over: bool,
+    /// Who else may use what is replaced, by its access list, still may: no mode is declared.
+    pub keeps_list: bool,
 }
 
 /// What [`Place`] makes. `Debug` shows no bytes: they may be a secret.

@@ -42,7 +42,8 @@ impl Resource for Symlink {
         let place = |over| {
             let (uid, gid) = (answer.euid, answer.egid);
             let make = Make::Symlink(&self.target);
-            vec![Step::Place(Place { path: &self.path, make, mode: 0o777, uid, gid, over })]
+            let (path, mode, keeps_list) = (&self.path, 0o777, false);
+            vec![Step::Place(Place { path, make, mode, uid, gid, over, keeps_list })]
         };
         let absent =
             || Verdict { steps: place(false), detail: super::ABSENT.into(), ..Verdict::default() };

@@ -1,7 +1,9 @@
 //! Removing and changing access: only what is still what it was, and never more than it.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use super::super::change::open_seen;
+use super::super::root::{Intent, Reached, Root};
 use super::*;
 use crate::resource::{Removable, Step};
 
@@ -79,6 +81,55 @@ fn access_is_the_entrys_own_and_never_a_links_target() {
         assert!(set(at, 0o777).is_err(), "{at}");
     }
     assert_eq!((mode("/d"), mode("/f"), mode("/names") & 0o111), (0o3710, 0o4711, 0));
+}
+
+#[test]
+fn a_second_name_put_in_the_files_place_is_given_nothing_though_the_first_goes() {
+    //
+    let scratch = Scratch::new();
+    scratch.file("/f", "theirs").file("/victim", "root's").directory("/d").directory("/e");
+    let mut root = Root::open(&scratch.0, Own::default()).unwrap();
+    for (at, moved) in [("/f", "/victim"), ("/d", "/e")] {
+        let Ok(Reached::Parent(spot)) = root.reach(&path(at), Intent::See, "look at") else {
+            panic!("{at} has a parent");
+        };
+        let seen = sys::stat_at(&spot.dir.fd, &spot.name).unwrap();
+        assert!(open_seen(&spot, seen).is_ok(), "{at}");
+        std::fs::rename(scratch.at(at), scratch.at(&format!("{at}-away"))).unwrap();
+        std::fs::rename(scratch.at(moved), scratch.at(at)).unwrap();
+        assert!(open_seen(&spot, seen).unwrap_err().contains("another thing"), "{at}");
+    }
+}
+
+#[test]
+fn a_full_directory_of_roots_is_not_given_away_where_others_could_have_moved_it() {
+    //
+    if !is_root("giving directories away") {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.directory("/home/full").file("/home/full/f", "x").directory("/home/empty");
+    let mut machine = scratch.machine();
+    let mut set = |at: &str| {
+        machine.take(&Step::Access { path: &path(at), mode: 0o755, uid: 7, gid: 7 }, LIMIT)
+    };
+    let owner = |at| std::fs::metadata(scratch.at(at)).unwrap().uid();
+    let opened = |mode| {
+        std::fs::set_permissions(scratch.at("/home"), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    give(&scratch.at("/home"), 7);
+    trouble(set("/home/full"), "others than root can change the directory that it lies in");
+    set("/home/empty").unwrap();
+    give(&scratch.at("/home"), 0);
+    opened(0o775);
+    trouble(set("/home/full"), "others than root can change the directory that it lies in");
+    assert_eq!((owner("/home/full"), owner("/home/empty")), (0, 7));
+    opened(0o1777);
+    set("/home/full").unwrap();
+    give(&scratch.at("/home/full"), 0);
+    opened(0o755);
+    set("/home/full").unwrap();
+    assert_eq!(owner("/home/full"), 7);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Children: everything about them has an end.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
 use super::super::child::{run, run_by, Call, Ended, How, Unrun, PATH};
@@ -51,6 +52,32 @@ fn a_childs_surroundings_are_the_hosts_and_not_ours() {
         ..Call::new(&["sh", "-c", "echo $A $HOME $PWD"])
     };
     assert_eq!(run(call, LIMIT).unwrap().out.bytes(), b"b c /h /proc\n");
+}
+
+#[test]
+fn a_program_with_a_slash_is_looked_up_from_its_working_directory() {
+    let scratch = Scratch::new();
+    scratch.directory("/d").file("/d/go", "#!/bin/sh\necho here: $PWD\n");
+    std::fs::set_permissions(scratch.at("/d/go"), PermissionsExt::from_mode(0o755)).unwrap();
+    let go = |name, at: &str| {
+        let workdir = &scratch.at(at);
+        run(Call { workdir, ..Call::new(&[name]) }, LIMIT).map(|ended| ended.out.bytes().to_vec())
+    };
+    let here = format!("here: {}\n", scratch.at("/d").display());
+    assert_eq!(go("./go", "/d").unwrap(), here.as_bytes());
+    assert!(matches!(go("./go", "/"), Err(Unrun::NotFound(_))));
+    // The caller's own directory has it, and is not asked.
+    assert!(std::fs::exists("src/host/main.rs").unwrap());
+    assert!(matches!(go("src/host/main.rs", "/d"), Err(Unrun::NotFound(_))));
+}
+
+#[test]
+fn a_child_ends_with_the_host_and_minds_limits_that_the_host_does_not() {
+    let status = shell("cat /proc/self/status", LIMIT);
+    let text = String::from_utf8(status.out.bytes().to_vec()).unwrap();
+    let ignored = text.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+    let ignored = u64::from_str_radix(ignored, 16).unwrap();
+    assert_eq!(ignored & 1 << (libc::SIGXFSZ - 1), 0);
 }
 
 #[test]

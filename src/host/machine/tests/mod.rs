@@ -120,7 +120,7 @@ fn holds(machine: &mut Machine, at: &str, bytes: &[u8]) -> bool {
 fn place<'a>(path: &'a RootPath, make: Make<'a>, over: bool) -> Place<'a> {
     let (uid, gid) = sys::effective_ids();
     let mode = if matches!(make, Make::Directory) { 0o755 } else { 0o644 };
-    Place { path, make, mode, uid, gid, over }
+    Place { path, make, mode, uid, gid, over, keeps_list: true }
 }
 
 /// Runs as root; says why the test is not run where it does not.
@@ -143,8 +143,19 @@ struct Mount(std::ffi::CString);
 impl Mount {
     /// Mounts a tmpfs; says why it could not.
     fn tmpfs(at: &Path, options: &str) -> Option<Mount> {
+        Mount::new(Path::new("tmpfs"), at, 0, options)
+    }
+
+    /// Shows the directory `from` at `at` too; says why it could not.
+    fn bind(from: &Path, at: &Path) -> Option<Mount> {
+        Mount::new(from, at, libc::MS_BIND, "")
+    }
+
+    fn new(from: &Path, at: &Path, flags: libc::c_ulong, options: &str) -> Option<Mount> {
         let c = |text: &[u8]| std::ffi::CString::new(text).unwrap();
         let (at, options) = (c(at.as_os_str().as_bytes()), c(options.as_bytes()));
+        let source = c(from.as_os_str().as_bytes());
+        let from = source.as_ptr();
         let (root, tmpfs, none) = (c"/".as_ptr(), c"tmpfs".as_ptr(), std::ptr::null());
         let private = libc::MS_REC | libc::MS_PRIVATE;
         // SAFETY: every pointer is a NUL-terminated string that outlives the call, or null where
@@ -152,7 +163,7 @@ impl Mount {
         let failed = unsafe {
             libc::unshare(libc::CLONE_NEWNS) != 0
                 || libc::mount(none, root, none, private, none.cast()) != 0
-                || libc::mount(tmpfs, at.as_ptr(), tmpfs, 0, options.as_ptr().cast()) != 0
+                || libc::mount(from, at.as_ptr(), tmpfs, flags, options.as_ptr().cast()) != 0
         };
         if failed {
             eprintln!("skipped: cannot mount: {}", std::io::Error::last_os_error());

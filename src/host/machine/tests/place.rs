@@ -191,6 +191,65 @@ fn a_stray_of_an_interrupted_run_is_found_and_nothing_else_is_removed() {
 }
 
 #[test]
+fn what_others_put_under_the_temporary_name_is_not_removed() {
+    //
+    let scratch = Scratch::new();
+    scratch.directory("/open").file("/open/theirs", "x");
+    std::fs::set_permissions(scratch.at("/open"), PermissionsExt::from_mode(0o1777)).unwrap();
+    let (mut machine, at) = (scratch.machine(), path("/open/f"));
+    let stray = scratch.at("/open").join(temporary(&at).to_str().unwrap());
+    let mut take = |make| take(&mut machine, Place { mode: 0o640, ..place(&at, make, false) });
+    let file = |mode| {
+        std::fs::write(&stray, "theirs").unwrap();
+        std::fs::set_permissions(&stray, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let words = "is in the way: it is not as the host makes it; look what it is, and remove it";
+    file(0o644);
+    trouble(take(Make::Bytes(b"x")), words);
+    trouble(take(Make::Symlink("x")), words);
+    std::fs::remove_file(&stray).unwrap();
+    std::fs::hard_link(scratch.at("/open/theirs"), &stray).unwrap();
+    file(0o600);
+    trouble(take(Make::Bytes(b"x")), words);
+    std::fs::remove_file(&stray).unwrap();
+    if is_root("giving files away") {
+        file(0o600);
+        give(&stray, 7);
+        trouble(take(Make::Directory), words);
+        std::fs::remove_file(&stray).unwrap();
+    }
+    // As it is made, and as it is just before it is put in place.
+    for mode in [0o600, 0o640] {
+        file(mode);
+        take(Make::Bytes(b"x")).unwrap();
+        std::fs::remove_file(scratch.at("/open/f")).unwrap();
+    }
+    assert_eq!(scratch.names("/open"), ["theirs"]);
+}
+
+#[test]
+fn a_directory_that_is_not_as_it_was_made_is_no_new_one() {
+    //
+    use super::super::place::is_newly_made;
+    use super::super::root::Root;
+    let scratch = Scratch::new();
+    scratch.directory("/new").directory("/full/x").directory("/open").directory("/theirs");
+    for (at, mode) in [("/new", 0o2700), ("/full", 0o700), ("/open", 0o755), ("/theirs", 0o700)] {
+        std::fs::set_permissions(scratch.at(at), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let root = Root::open(&scratch.0, Own::default()).unwrap();
+    let is = |name: &str| {
+        let fd = std::fs::File::open(scratch.at(name)).unwrap().into();
+        is_newly_made(root.top(), &fd).unwrap()
+    };
+    assert!(is("/new") && !is("/full") && !is("/open"));
+    if is_root("giving directories away") {
+        give(&scratch.at("/theirs"), 7);
+        assert!(!is("/theirs"));
+    }
+}
+
+#[test]
 fn a_missing_parent_is_what_a_placement_waits_for() {
     let scratch = Scratch::new();
     let at = path("/a/b/f");
@@ -248,6 +307,36 @@ fn attributes_that_somebody_decided_are_kept() {
         let bare = path("/bare");
         take(&mut machine, place(&bare, Make::Bytes(b"new"), true)).unwrap();
         assert_eq!(get_xattr(&scratch.at("/bare"), c"system.posix_acl_access"), None);
+    }
+}
+
+#[test]
+fn nobody_gets_at_what_is_placed_by_an_access_list_beside_its_mode() {
+    //
+    let scratch = Scratch::new();
+    scratch.file("/f", "old");
+    let (name, default) = (c"system.posix_acl_access", c"system.posix_acl_default");
+    let list: [u8; 44] =
+        access_list(&[(1, 6, !0), (2, 6, 1000), (4, 4, !0), (16, 6, !0), (32, 0, !0)]);
+    if !set_xattr(&scratch.at("/f"), name, &list) || !set_xattr(&scratch.0, default, &list) {
+        return eprintln!("skipped: no access lists here");
+    }
+    let mut machine = scratch.machine();
+    for (at, make, over) in [
+        ("/f", Make::Bytes(b"secret"), true),
+        ("/g", Make::Bytes(b"secret"), false),
+        ("/d", Make::Directory, false),
+    ] {
+        let of = path(at);
+        let place = Place { mode: 0o640, keeps_list: false, ..place(&of, make, over) };
+        take(&mut machine, place).unwrap();
+        assert_eq!((get_xattr(&scratch.at(at), name), mode(&scratch, at)), (None, 0o640), "{at}");
+    }
+    // What was there keeps its own where no mode is declared; what is new has none.
+    assert!(set_xattr(&scratch.at("/f"), name, &list));
+    for (at, over) in [("/f", true), ("/h", false)] {
+        take(&mut machine, place(&path(at), Make::Bytes(b"x"), over)).unwrap();
+        assert_eq!(get_xattr(&scratch.at(at), name).is_some(), over, "{at}");
     }
 }
 

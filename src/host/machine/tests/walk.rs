@@ -268,3 +268,46 @@ fn a_root_that_is_no_directory_is_no_machine() {
     trouble(open(&scratch.at("/f")), "not a directory");
     trouble(open(&scratch.at("/none")), "no such file or directory");
 }
+
+#[test]
+fn the_hosts_own_is_refused_where_a_mount_shows_it_again() {
+    let scratch = Scratch::new();
+    scratch.directory("/var/lib/mesh-host/secrets").directory("/etc/mesh-host").directory("/used");
+    scratch.directory("/state").directory("/above").directory("/config").directory("/other");
+    scratch.directory("/mine").directory("/shown");
+    let own = Own { state: Some(path("/used")), ..Own::default() };
+    let mut mounts = vec![];
+    for (from, at) in [
+        ("/var/lib/mesh-host", "/state"),
+        ("/var", "/above"),
+        ("/etc/mesh-host", "/config"),
+        ("/used", "/other"),
+        ("/mine", "/shown"),
+    ] {
+        let Some(mount) = Mount::bind(&scratch.at(from), &scratch.at(at)) else { return };
+        mounts.push(mount);
+    }
+    let mut machine = Machine::open(&scratch.0, own).unwrap();
+    let access = Access { mode: Some(0o755), ..Access::default() };
+    let mut asked = |at: &str, access: &Access, holds| {
+        machine.ask(&Question::Path { path: &path(at), holds, access }, LIMIT)
+    };
+    let text = Some(Holds::Bytes(b"x"));
+    for at in [
+        "/state/journal.jsonl",
+        "/state/secrets/x",
+        "/above/lib/mesh-host/journal.jsonl",
+        "/config/config.json",
+        "/other/journal.jsonl",
+    ] {
+        assert!(trouble(asked(at, &Access::default(), text), "host's own").touches_host, "{at}");
+    }
+    for at in ["/state", "/above", "/above/lib", "/above/lib/mesh-host", "/config", "/other"] {
+        assert!(trouble(asked(at, &access, None), "host's own").touches_host, "{at}");
+    }
+    for at in ["/shown", "/mine", "/above/log"] {
+        asked(at, &access, None).unwrap();
+    }
+    asked("/shown/f", &Access::default(), text).unwrap();
+    asked("/above/lib/other", &Access::default(), text).unwrap();
+}
