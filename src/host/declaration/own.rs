@@ -112,12 +112,12 @@ impl Own {
     /// host's name or can end it, or a preset that withholds it.
     pub fn refuses_text(&self, path: &RootPath, bytes: &[u8]) -> Option<&'static str> {
         let path = usual(path.as_str());
-        let is_ours = |names: systemd::Pattern| {
-            names.fits(SERVICE) || names.name().is_some_and(|name| is_unit(&name))
+        let is_ours = |word: &systemd::Pattern| {
+            word.fits(SERVICE) || word.name().is_some_and(|name| is_unit(&name))
         };
         let refused = match unit_name(&path) {
-            Some(name) => systemd::named(name, bytes, REACHING).any(is_ours),
-            None => preset_name(&path).is_some() && systemd::withheld(bytes).any(is_ours),
+            Some(name) => systemd::names(name, bytes, REACHING, is_ours),
+            None => preset_name(&path).is_some() && systemd::withholds(bytes, is_ours),
         };
         refused.then_some(UNIT)
     }

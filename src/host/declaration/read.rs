@@ -16,6 +16,7 @@ use super::one::{Judging, Spare};
 use super::whole::{place, Whole};
 use super::{Declared, Own, Trust, MAX_BYTES, MAX_RESOURCES, VERSION};
 use crate::resource::form::NODE;
+use crate::resource::{Holds, Question};
 
 /// The fields of the document itself.
 const FIELDS: [&str; 4] = ["version", "node", "serial", "resources"];
@@ -303,7 +304,12 @@ impl<'de> Reader<'de, '_> {
             self.faults.keep_document();
             return Err(self.faults.into_list());
         }
-        self.whole.finish(self.own, &mut self.faults);
+        let resources = &self.parts.resources;
+        let text = |at| match resources.get(at as usize)?.resource.question() {
+            Question::Path { holds: Some(Holds::Bytes(bytes)), .. } => Some(bytes),
+            _ => None,
+        };
+        self.whole.finish(self.own, &text, &mut self.faults);
         match self.faults.count() {
             0 => Ok(self.parts),
             _ => Err(self.faults.into_list()),

@@ -146,32 +146,33 @@ impl<'n> Unit<'n> {
     }
 }
 
-/// The units that the file at `path`, beneath a directory of units, names by the settings `keys`.
-pub(super) fn named<'a>(
-    path: &'a str,
-    text: &'a [u8],
-    keys: &'static [&'static str],
-) -> impl Iterator<Item = Pattern> + 'a {
+/// The file at `path`, beneath a directory of units, names one that `is_sought` by the settings
+/// `keys`.
+pub(super) fn names(
+    path: &str,
+    text: &[u8],
+    keys: &[&str],
+    is_sought: impl Fn(&Pattern) -> bool,
+) -> bool {
     let unit = Unit::of(path);
-    settings(text).flat_map(move |line| {
-        let (key, value) = line.split_at(line.iter().position(|b| *b == b'=').unwrap_or(0));
-        let wanted = keys.iter().any(|known| known.as_bytes() == trim(key));
-        let words = value.get(1..).filter(|_| wanted).unwrap_or_default();
-        let words = words.split(is_blank).filter(|word| !word.is_empty());
-        words.map(|word| Pattern::of_word(word, unit)).collect::<Vec<_>>()
+    settings(text).any(|line| {
+        let (key, value) = line.split_at(line.iter().position(|byte| *byte == b'=').unwrap_or(0));
+        let mut words = value.get(1..).unwrap_or_default().split(is_blank);
+        keys.iter().any(|known| known.as_bytes() == trim(key))
+            && words.any(|word| is_sought(&Pattern::of_word(word, unit)))
     })
 }
 
-/// The units that a preset does not enable, but for the patterns that every unit of a type fits.
-pub(super) fn withheld(text: &[u8]) -> impl Iterator<Item = Pattern> + '_ {
-    lines(text).filter_map(|line| {
+/// A preset does not enable one that `is_sought`, by a pattern that not every unit of a type fits.
+pub(super) fn withholds(text: &[u8], is_sought: impl Fn(&Pattern) -> bool) -> bool {
+    lines(text).any(|line| {
         let line = trim(line);
-        let (verb, glob) = line.split_at(line.iter().position(is_blank)?);
+        let (verb, glob) = line.split_at(line.iter().position(is_blank).unwrap_or(0));
         let glob = trim(glob);
         let stem = glob.strip_suffix(b".service").unwrap_or(glob);
-        let is_general = stem.iter().all(|byte| matches!(byte, b'*' | b'?'));
-        let withholds = matches!(verb, b"disable" | b"ignore") && !is_general;
-        withholds.then(|| Pattern::of_glob(glob))
+        matches!(verb, b"disable" | b"ignore")
+            && !stem.iter().all(|byte| matches!(byte, b'*' | b'?'))
+            && is_sought(&Pattern::of_glob(glob))
     })
 }
 

@@ -130,8 +130,14 @@ impl<'a> Whole<'a> {
         self.reaches.push((position, field.to_owned(), path.to_owned()));
     }
 
-    /// Judges what could not be judged before the last resource had been read.
-    pub fn finish(mut self, own: &Own, faults: &mut Faults) {
+    /// Judges what could not be judged before the last resource had been read. What the file of a
+    /// position is to hold, `text` says, asked only where no fault was found.
+    pub fn finish<'t>(
+        mut self,
+        own: &Own,
+        text: &dyn Fn(u32) -> Option<&'t [u8]>,
+        faults: &mut Faults,
+    ) {
         for (position, to) in std::mem::take(&mut self.pending) {
             if faults.is_full() {
                 break;
@@ -142,6 +148,9 @@ impl<'a> Whole<'a> {
         }
         if !self.links.is_empty() {
             self.follow(own, faults);
+            if faults.count() == 0 {
+                self.read_as_units(own, text, faults);
+            }
         }
     }
 
@@ -197,6 +206,35 @@ impl<'a> Whole<'a> {
             let mend = "declare the place that it leads to, or leave the link out".into();
             let fault = Fault { place: self.place(at), field: field.into(), wrong, mend };
             faults.push(at + 1, fault);
+        }
+    }
+
+    /// Holds what declared links make units of against the host's own: a file anywhere is one that
+    /// a link among the units leads to.
+    fn read_as_units<'t>(
+        &self,
+        own: &Own,
+        text: &dyn Fn(u32) -> Option<&'t [u8]>,
+        faults: &mut Faults,
+    ) {
+        let units = self.unit_links();
+        for (path, at) in self.claims.get("path").into_iter().flatten() {
+            let Some(text) = text(*at) else { continue };
+            let real = self.behind(path, Last::Kept).unwrap_or_else(|| path.to_string());
+            let name = |(link, target): &(&str, String)| {
+                let rest = real.strip_prefix(&**target)?;
+                (rest.is_empty() || rest.starts_with('/')).then(|| format!("{link}{rest}"))
+            };
+            let mut names = units.iter().filter_map(name).chain([real.clone()]);
+            let found = names.find_map(|name| {
+                Some((own.refuses_text(&RootPath::parse(&name).ok()?, text)?, name))
+            });
+            if let Some((what, name)) = found {
+                let wrong = format!("is, by a declared link, {}: {what}", quoted(&name));
+                let mend = "leave out what it says of the host, or the link".into();
+                let fault = Fault { place: self.place(*at), field: "path".into(), wrong, mend };
+                faults.push(at + 1, fault);
+            }
         }
     }
 

@@ -263,6 +263,33 @@ fn a_declared_link_is_no_way_to_the_host() {
 }
 
 #[test]
+fn a_declared_link_makes_no_unit_of_a_file_that_names_the_host() {
+    // R-15
+    let link = |path: &str, target: &str| {
+        resource("l", &format!(r#""type":"symlink","path":"{path}","target":"{target}""#))
+    };
+    let file = |path: &str, text: &str| {
+        resource("f", &format!(r#""type":"file","path":"{path}","content":"{text}""#))
+    };
+    let alias = "[Install]\\nAlias=nox-mesh-%p.service";
+    let unit = "/etc/systemd/system/host.service";
+    for (link, file, refused) in [
+        (link(unit, "/srv/a"), file("/srv/a", alias), true),
+        (link(unit, "../../../srv/./a"), file("/srv/a", alias), true),
+        (link(&format!("{unit}.d"), "/srv"), file("/srv/a.conf", alias), true),
+        (link("/l", "/etc/systemd"), file("/l/system/host.service", alias), true),
+        (link(unit, "/srv/b"), file("/srv/a", alias), false),
+        (link(unit, "/srv/a"), file("/srv/a", "[Install]\\nAlias=%p-a.service"), false),
+        (link("/etc/systemd/system/x.service", "/srv/a"), file("/srv/a", alias), false),
+    ] {
+        for list in [[&*link, &*file].join(","), [&*file, &*link].join(",")] {
+            let found = faults(&list);
+            assert_eq!(!found.is_empty(), refused, "{list}\n{}", lines(&found));
+        }
+    }
+}
+
+#[test]
 fn the_refusal_comes_before_anything_else_of_the_list() {
     // R-7, R-15
     let list = [
