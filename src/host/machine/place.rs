@@ -146,8 +146,8 @@ pub(super) fn commit(staged: &mut Staged) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Removes what an interrupted run left under the temporary name `name`; says whether it did. That a
-/// run was interrupted here, or that it is as the host makes it, the caller has seen.
+/// Removes what an interrupted run left under the temporary name `name`; says whether it did.
+/// That a run was interrupted here, or that it is as the host makes it, the caller has seen.
 pub(super) fn unlink_stray(dir: &Dir, name: &CStr) -> io::Result<bool> {
     let removed = match sys::stat_at(&dir.fd, name).map(|stat| stat.kind) {
         Ok(Kind::File | Kind::Symlink) => sys::unlink(&dir.fd, name),
@@ -282,7 +282,7 @@ fn make_directory(making: &Making) -> Result<(), String> {
 pub(super) fn is_newly_made(dir: &Dir, fd: &OwnedFd) -> io::Result<bool> {
     let (stat, parent) = (sys::stat(fd)?, sys::stat(&dir.fd)?);
     let (euid, egid) = sys::effective_ids();
-    // The group and the bit that hands it on can be the parent's, whose default can narrow the mode.
+    // The group and the bit that hands it on can be the parent's; its default list narrows modes.
     let made = stat.mode & !0o2700 == 0 && stat.uid == euid;
     Ok(made && [egid, parent.gid].contains(&stat.gid) && is_empty(fd)?)
 }

@@ -1,7 +1,8 @@
 //! The walk: from a path inside the root to the directory that holds its last name.
 //!
 //! Owns how links on the way are followed (inside the root, and only where that is safe) and the
-//! question whether the place reached is the host's own, also where a mount shows it again. It never follows the last name, changes
+//! question whether the place reached is the host's own, also where a mount shows it again (of a
+//! directory, not of a single file). It never follows the last name, changes
 //! nothing, and hands out descriptors, so that what is checked is what is then acted upon.
 //! Directories are opened one name at a time, which every kernel can do; the chain of the last
 //! walk is kept, so that the files of one directory cost one walk.
@@ -168,7 +169,7 @@ impl Root {
         Ok(known)
     }
 
-    /// Where the directory of this identity is, if it is, or is above, one of the host's own places.
+    /// Where the directory of this identity is, if it is or is above one of the host's own places.
     fn real_name(&self, identity: Identity) -> Option<&[u8]> {
         let known = self.known.iter().find(|(known, _)| *known == identity);
         known.map(|(_, path)| path.as_slice())
