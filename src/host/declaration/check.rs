@@ -93,6 +93,8 @@ pub(super) struct Checker<'r, 'a> {
     pub vault: Vault<'r>,
     /// The resource marks its values as secret.
     pub marked: bool,
+    /// The name of a value that was to be in the vault and is not.
+    pub lost: Option<Box<str>>,
     /// The references it makes.
     pub references: Vec<Reference<'a>>,
 }
@@ -162,7 +164,7 @@ impl<'a> Checker<'_, 'a> {
             Secrecy::WhenMarked => self.marked,
         };
         let json = match (kept, shape) {
-            (true, Shape::Text(_) | Shape::Base64) => self.open(at, json)?,
+            (true, Shape::Text(_) | Shape::Base64) => self.open(json),
             _ => json,
         };
         match (shape, json) {
@@ -230,15 +232,14 @@ impl<'a> Checker<'_, 'a> {
     }
 
     /// Puts back a value that was kept out of the journal.
-    fn open(&mut self, at: &At<'_>, json: Json<'a>) -> Option<Json<'a>> {
-        let Some(resolve) = self.vault.as_mut() else { return Some(json) };
-        let Some(reference) = reference(&json) else { return Some(json) };
+    fn open(&mut self, json: Json<'a>) -> Json<'a> {
+        let Some(resolve) = self.vault.as_mut() else { return json };
+        let Some(reference) = reference(&json) else { return json };
         let value = resolve(reference).and_then(|bytes| String::from_utf8(bytes).ok());
         if value.is_none() {
-            let wrong = format!("its secret value {} is not in the store", quoted(reference));
-            self.wrong(at, wrong, "");
+            self.lost = Some(reference.into());
         }
-        value.map(|text| Json::Text(text.into()))
+        Json::Text(value.unwrap_or_default().into())
     }
 
     fn number(&mut self, at: &At<'_>, shape: &Shape, json: &Json<'_>) -> Option<Value<'a>> {

@@ -11,6 +11,7 @@ use super::whole::Whole;
 use super::{Declared, Own, Trust};
 use crate::resource::fields::{Fields, Slot};
 use crate::resource::kind::{self, Carrier, Judge, Kind, Touch, COMMON, KINDS};
+use crate::resource::lost::Lost;
 use crate::resource::{form, RootPath};
 
 /// Storage that one resource hands on to the next.
@@ -51,7 +52,8 @@ impl<'a> Judging<'_, 'a> {
             None => None,
         };
         let (position, references) = (self.position, Vec::new());
-        let mut checker = Checker { faults: self.faults, position, id, vault, marked, references };
+        let (faults, lost) = (self.faults, None);
+        let mut checker = Checker { faults, position, id, vault, marked, lost, references };
         let mut common = Fields::new(COMMON, std::mem::take(&mut self.spare.common));
         let table = kind.map_or(&[][..], |kind| kind.fields);
         let mut fields = Fields::new(table, std::mem::take(&mut self.spare.slots));
@@ -75,15 +77,19 @@ impl<'a> Judging<'_, 'a> {
                 checker.wrong(&At::field("type"), wrong, mend);
             }
         }
-        let Checker { faults, id, .. } = checker;
+        let Checker { faults, id, lost, .. } = checker;
         let declared = match (kind.and_then(|kind| Some((kind, kind.build?))), id) {
             (Some((kind, build)), Some(id)) if faults.count() == faults_before => {
                 let seconds = common.integer("timeout_s").map(|seconds| seconds as u64);
                 let seconds = seconds.unwrap_or(kind.default_timeout_s.into());
+                let resource = build(&id, &mut fields);
                 Some(Declared {
                     timeout: Duration::from_secs(seconds),
                     refers,
-                    resource: build(&id, &mut fields),
+                    resource: match lost {
+                        None => resource,
+                        Some(name) => Box::new(Lost { without: resource, name }),
+                    },
                     id: id.into(),
                 })
             }

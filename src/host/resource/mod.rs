@@ -15,6 +15,7 @@ pub mod file;
 pub mod form;
 pub mod group;
 pub mod kind;
+pub mod lost;
 pub mod net;
 pub mod overlay;
 pub mod package;

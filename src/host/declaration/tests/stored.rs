@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use super::{document, lines, read, read_trusted, Own};
 use crate::declaration::stored::{form, journal_form, journal_text, parse_stored, Stored};
-use crate::declaration::{Bundle, Declaration};
+use crate::declaration::{Bundle, Declaration, Declared};
 use crate::digest::{hex, keyed};
 use crate::resource::file::{Body, File};
+use crate::resource::{Answer, Found, PathAnswer, Question, Standing};
 
 const CANARY: &str = "CANARY-7e1f";
 
@@ -84,13 +85,26 @@ fn the_values_put_back_are_the_values_taken_out() {
 }
 
 #[test]
-fn a_secret_that_the_store_lost_is_a_fault() {
+fn a_secret_that_the_store_lost_fails_its_own_resource_and_no_other() {
     let declaration = read(&with_secrets()).unwrap();
     let text = Secrets::default().text(&declaration);
-    let lost = parse_stored(Stored::Untrusted(text.into_bytes()), &Own::default(), &mut |_| None);
-    let faults = lost.unwrap_err();
-    assert_eq!(faults.len(), 2, "{}", lines(&faults));
-    assert!(faults[0].wrong.contains("is not in the store"), "{}", lines(&faults));
+    let stored = Stored::Untrusted(text.into_bytes());
+    let lost = parse_stored(stored, &Own::default(), &mut |_| None).unwrap();
+    let judged = |declared: &Declared| {
+        let found = Found::Nothing;
+        let answer = PathAnswer { found, uid: None, gid: None, euid: 0, egid: 0 };
+        let verdict = declared.resource.judge(&Answer::Path(answer), Standing::Unowned);
+        // Of a kernel parameter the answer is no answer.
+        let is_path = matches!(declared.resource.question(), Question::Path { .. });
+        verdict.err().filter(|_| is_path).map(|trouble| trouble.cause)
+    };
+    let troubles: Vec<_> = lost.resources.iter().map(judged).collect();
+    let whole = declaration.resources.iter().map(|it| it.resource.object());
+    assert!(lost.resources.iter().map(|it| it.resource.object()).eq(whole));
+    for (declared, trouble) in declaration.resources.iter().zip(troubles) {
+        assert_eq!(trouble.is_some(), declared.resource.secret(), "{declared:?}");
+        assert!(trouble.is_none_or(|cause| cause.contains("apply its declaration again")));
+    }
 }
 
 #[test]
