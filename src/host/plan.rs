@@ -151,7 +151,8 @@ pub fn beyond(link: &Object, released: &[Object]) -> Vec<Object> {
     further.chain([link]).cloned().collect()
 }
 
-fn beneath(lower: &Object, upper: &Object) -> bool {
+/// `lower` has its name beneath that of `upper`.
+pub fn beneath(lower: &Object, upper: &Object) -> bool {
     let rest = lower.as_str().strip_prefix(upper.as_str());
     rest.is_some_and(|rest| rest.starts_with('/'))
 }

@@ -224,10 +224,8 @@ fn pass(
     secrets: Option<&Secrets>,
     works: &[Work],
 ) -> Result<u8, Error> {
-    if accept::paused(store.state(), machine::now()).is_some() {
+    if let Some(paused) = accept::paused(store.state(), machine::now()).cloned() {
         store.flush()?;
-    }
-    if let Some(paused) = accept::paused(store.state(), machine::now()) {
         if !it.quiet {
             let until = paused.until.map_or("resume".into(), |until| When(until).to_string());
             show::note(&format!("paused until {until}: {}", paused.reason));

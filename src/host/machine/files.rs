@@ -72,11 +72,7 @@ impl Reader {
         if stat.kind != Kind::File {
             return Ok(None);
         }
-        let same = match holds {
-            Holds::Bytes(bytes) => bytes.len() as u64 == stat.size && self.equals(&file, bytes)?,
-            Holds::Digest(digest) => self.digest(&file, stat.size, limit)?.as_ref() == Some(digest),
-            Holds::Target(_) => false,
-        };
+        let same = self.same(&file, &stat, holds, limit)?;
         let kind = Entry::File { size: stat.size, holds: Some(same) };
         let Stat { mode, uid, gid, linked, .. } = stat;
         Ok(Some(Found::Entry { kind, mode, uid, gid, linked }))
@@ -142,15 +138,27 @@ impl Reader {
         match holds {
             None | Some(Holds::Target(_)) => Ok(None),
             Some(Holds::Bytes(bytes)) if bytes.len() as u64 != stat.size => Ok(Some(false)),
-            Some(Holds::Bytes(bytes)) => {
+            Some(holds) => {
                 let file = self.open(spot)?;
-                self.equals(&file, bytes).map(Some)
+                self.same(&file, stat, holds, limit).map(Some)
             }
-            Some(Holds::Digest(expected)) => {
-                let file = self.open(spot)?;
-                let digest = self.digest(&file, stat.size, limit)?;
-                Ok(Some(digest.as_ref() == Some(expected)))
+        }
+    }
+
+    /// `file` holds what it should.
+    fn same(
+        &mut self,
+        file: &OwnedFd,
+        stat: &Stat,
+        holds: Holds,
+        limit: Duration,
+    ) -> io::Result<bool> {
+        match holds {
+            Holds::Bytes(bytes) => Ok(bytes.len() as u64 == stat.size && self.equals(file, bytes)?),
+            Holds::Digest(expected) => {
+                Ok(self.digest(file, stat.size, limit)?.as_ref() == Some(expected))
             }
+            Holds::Target(_) => Ok(false),
         }
     }
 

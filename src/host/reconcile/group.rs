@@ -21,7 +21,7 @@
 
 use std::time::Instant;
 
-use super::turn::{at, places, Turn};
+use super::turn::{places, Turn};
 use super::Pass;
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
@@ -290,7 +290,7 @@ impl Pass<'_> {
             member.verdict.steps[..taken].iter().filter_map(at_path).collect();
         for parent in member.parents() {
             if !taken.contains(&&parent) || self.is_there(&parent) == Some(false) {
-                self.ledger.withdrawn(member, &at(&parent))?;
+                self.ledger.withdrawn(member, &Object::at(&parent))?;
             }
         }
         // Whether a command or a kernel write did anything cannot be seen from outside.

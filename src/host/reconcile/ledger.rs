@@ -1,7 +1,9 @@
 //! What a pass knows of the store and tells it. A dry run knows as much and tells nothing.
 
+use std::collections::HashMap;
+
 use super::group::Member;
-use super::turn::{at, Turn};
+use super::turn::Turn;
 use super::Work;
 use crate::accept;
 use crate::declaration::{self, Declaration, Declared, Own};
@@ -160,7 +162,7 @@ impl<'s> Ledger<'s> {
     }
 
     fn parent(&mut self, kind: Kind, member: &Member<'_>, path: &RootPath) -> Result<(), Error> {
-        let object = at(path);
+        let object = Object::at(path);
         // Declared by another resource, and missing until now: its own turn says how it went.
         let known = self.state().get(object.as_str());
         if known.is_some_and(|it| !it.implied && it.of_type == "directory") {
@@ -320,20 +322,22 @@ impl<'s> Ledger<'s> {
         own: &Own,
     ) -> Result<Held, Error> {
         let mut held = Held::default();
-        let mut known: Vec<Words> = Vec::new();
+        let mut known: Vec<(Words, HashMap<Object, usize>)> = Vec::new();
         for object in objects {
             let Some(text) = self.state().held(source, object.as_str()).copied() else { continue };
-            let nth = match known.iter().position(|other| *other == text) {
+            let nth = match known.iter().position(|(other, _)| *other == text) {
                 Some(nth) => nth,
                 None => {
-                    held.declarations.push(self.read(&text, own)?);
-                    known.push(text);
+                    let declaration = self.read(&text, own)?;
+                    let object = |declared: &Declared| declared.resource.object();
+                    let objects = declaration.resources.iter().map(object);
+                    known.push((text, objects.zip(0..).collect()));
+                    held.declarations.push(declaration);
                     known.len() - 1
                 }
             };
-            let is_it = |declared: &Declared| declared.resource.object() == **object;
-            let position = held.declarations[nth].resources.iter().position(is_it);
-            held.forms.extend(position.map(|position| ((*object).clone(), nth, position)));
+            let position = known[nth].1.get(*object);
+            held.forms.extend(position.map(|position| ((*object).clone(), nth, *position)));
         }
         Ok(held)
     }

@@ -251,7 +251,7 @@ impl Pass<'_> {
     /// them any more.
     fn close_parents(&mut self) -> Result<(), Error> {
         for path in std::mem::take(&mut self.unclosed) {
-            let object = turn::at(&path);
+            let object = Object::at(&path);
             let pending = self.ledger.state().get(object.as_str()).and_then(|it| it.pending);
             if pending.is_some() && self.is_there(&path) == Some(true) {
                 self.ledger.again(Kind::Applied, &object)?;

@@ -5,11 +5,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::turn::{above, at};
+use super::turn::above;
 use super::{Pass, Ways};
 use crate::declaration::{Declaration, Declared};
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
+use crate::plan;
 use crate::report::{Line, Outcome};
 use crate::resource::parting::{parting, Parting};
 use crate::resource::{Access, Answer, Entry, Found, Holds, Object, PathAnswer, Question};
@@ -139,7 +140,8 @@ impl Pass<'_> {
         if self.ways.is_empty() {
             return None;
         }
-        let links: Vec<Object> = above(&at(path)).filter(|it| self.ways.contains_key(it)).collect();
+        let links: Vec<Object> =
+            above(&Object::at(path)).filter(|it| self.ways.contains_key(it)).collect();
         links.into_iter().find(|link| {
             let (led, leads) = &self.ways[link];
             if self.ledger.is_dry() && self.relinked.contains(link) {
@@ -190,7 +192,7 @@ impl Pass<'_> {
 
     /// In a dry run: a directory goes only once everything in it has gone and nothing comes.
     fn foresee_removal(&mut self, path: &RootPath, kind: Removable) -> Gone {
-        let goes = |it: &RootPath| self.gone.get(&at(it)) == Some(&Outcome::Removed);
+        let goes = |it: &RootPath| self.gone.get(&Object::at(it)) == Some(&Outcome::Removed);
         let beneath = format!("{path}/");
         let comes = |it: &Object| it.name().starts_with(&beneath) && it.space() == "path";
         let stays = match kind {
@@ -327,11 +329,7 @@ fn target(declared: &Declared) -> Option<&str> {
 
 /// One of `failed`, which could not be removed, lies beneath `it`: then neither can it be, yet.
 fn holds_any(it: &Parted, failed: &[Object]) -> bool {
-    let beneath = |other: &Object| {
-        let rest = other.as_str().strip_prefix(it.object.as_str());
-        rest.is_some_and(|rest| rest.starts_with('/'))
-    };
-    failed.iter().any(beneath)
+    failed.iter().any(|other| plan::beneath(other, &it.object))
 }
 
 fn not_yet(it: &Parted, why: &str) -> Gone {

@@ -213,9 +213,9 @@ impl Pass<'_> {
     fn promise(&mut self, verdict: &Verdict<'_>) {
         for place in verdict.steps.iter().filter_map(placed) {
             if matches!(place.make, Make::Symlink(_)) {
-                self.relinked.insert(at(place.path));
+                self.relinked.insert(Object::at(place.path));
             }
-            self.promised.insert(at(place.path));
+            self.promised.insert(Object::at(place.path));
         }
     }
 
@@ -259,7 +259,9 @@ impl Pass<'_> {
         }
         // A parent that an earlier resource of the same group makes is not made twice.
         verdict.steps.retain(|step| match places(step) {
-            Some(path) => path.as_str() == object.name() || !self.promised.contains(&at(path)),
+            Some(path) => {
+                path.as_str() == object.name() || !self.promised.contains(&Object::at(path))
+            }
             None => true,
         });
         if !verdict.steps.is_empty() {
@@ -316,7 +318,7 @@ impl Pass<'_> {
 
     /// The parent that is neither there nor about to be.
     fn missing_parent(&self, verdict: &Verdict) -> Option<RootPath> {
-        verdict.needs_parent.clone().filter(|parent| !self.promised.contains(&at(parent)))
+        verdict.needs_parent.clone().filter(|parent| !self.promised.contains(&Object::at(parent)))
     }
 
     /// Old text against new, where a diff is wanted and there is one to show.
@@ -351,7 +353,7 @@ pub(super) fn places<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
 /// The directories above a path, as objects, the nearest first.
 pub(super) fn above(object: &Object) -> impl Iterator<Item = Object> {
     let ancestors = path_of(object).map(|path| path.ancestors()).unwrap_or_default();
-    ancestors.into_iter().rev().map(|path| at(&path))
+    ancestors.into_iter().rev().map(|path| Object::at(&path))
 }
 
 /// A missing parent that was made along with an earlier resource, as it will be found; `replaces`
@@ -368,13 +370,9 @@ fn until(awaited: &Object) -> String {
     format!("unknown until {awaited} is there")
 }
 
-pub(super) fn at(path: &RootPath) -> Object {
-    Object::at(path)
-}
-
 fn no_parent(object: &Object, parent: &RootPath) -> Trouble {
     Trouble {
-        awaits: Some(at(parent)),
+        awaits: Some(Object::at(parent)),
         ..Trouble::new(
             format!("make {}", object.name()),
             format_args!("its directory {parent} is not there; declare it earlier"),
