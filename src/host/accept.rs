@@ -65,6 +65,7 @@ fn stale(source: Source, declaration: &Declaration, state: &State) -> Option<Fau
 /// [`Error::Refused`], naming each resource that does.
 pub fn guard(machine: &mut Machine, declaration: &Declaration, what: &str) -> Result<(), Error> {
     let mut faults = Vec::new();
+    machine.expect(declaration);
     for (position, declared) in declaration.resources.iter().enumerate() {
         if let Err(trouble) = machine.guard(&declared.resource.question()) {
             faults.push(Fault {

@@ -110,11 +110,11 @@ fn needed<'s>(
 
 /// Those of `released` that are links and will be removed.
 pub fn leading(released: &[Object], state: &State) -> HashSet<Object> {
-    let goes = Parting::Remove(Removable::Symlink);
-    let leads = |object: &&Object| {
-        let owned = state.get(object.as_str());
-        owned.is_some_and(|owned| parting(owned.of_type, owned.standing) == goes)
+    let goes = |owned: Owned<'_>| {
+        let parting = parting(owned.of_type, owned.standing);
+        matches!(parting, Parting::Remove(Removable::Symlink))
     };
+    let leads = |object: &&Object| state.get(object.as_str()).is_some_and(goes);
     released.iter().filter(leads).cloned().collect()
 }
 

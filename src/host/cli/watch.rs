@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{show, Invocation};
 use crate::reconcile::Watch;
-use crate::resource::parting::{parting, Parting};
+use crate::resource::parting::{parting, Leaving, Parting};
 use crate::store::Owned;
 
 /// How often the line is rewritten.
@@ -68,12 +68,16 @@ impl Watch for Terminal {
         for owned in goes {
             let kind = owned.of_type;
             let name = owned.object.split_once(':').map_or(owned.object, |(_, name)| name);
-            match (parting(kind, owned.standing), owned.before) {
-                (Parting::Remove(_), _) => show::note(&format!("will remove {kind} {name}")),
-                (Parting::PutBack, Some(before)) => {
-                    show::note(&format!("will put {kind} {name} back to {before:?}"));
+            let will = match parting(kind, owned.standing) {
+                Parting::Remove(_) => Some(format!("remove {kind} {name}")),
+                Parting::Undo(undo) => {
+                    let (standing, before) = (owned.standing, owned.before);
+                    undo.announces(&Leaving { name, standing, before })
                 }
-                (Parting::PutBack, None) | (Parting::Forget, _) => {}
+                Parting::Forget => None,
+            };
+            if let Some(will) = will {
+                show::note(&format!("will {will}"));
             }
         }
     }

@@ -73,8 +73,9 @@ pub struct Declared {
     pub id: Box<str>,
     /// How long one of its steps may take.
     pub timeout: Duration,
-    /// Positions, in the declaration, of the resources that this one refers to; all are earlier.
-    pub refers: Box<[u32]>,
+    /// Positions, in the declaration, of the resources that this one refers to, in the order of the
+    /// fields that do; all are earlier. `None` where this is an excerpt that has it not.
+    pub refers: Box<[Option<u32>]>,
     /// The thing itself.
     pub resource: Box<dyn Resource>,
 }

@@ -82,11 +82,10 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// The earlier resource that a reference names. Where there is none, it is kept for
-    /// [`Whole::finish`] to explain; where it is of the wrong type, the error says so.
-    pub fn refer(&mut self, position: u32, to: Reference<'a>) -> Result<Option<u32>, String> {
+    /// The earlier resource that a reference names, if there is one; where it is of the wrong type,
+    /// the error says so.
+    pub fn refer(&self, position: u32, to: &Reference<'a>) -> Result<Option<u32>, String> {
         let Some(at) = self.ids.get(&to.id).copied().filter(|at| *at < position) else {
-            self.pending.push((position, to));
             return Ok(None);
         };
         match KINDS.get(usize::from(self.kinds[at as usize])) {
@@ -98,6 +97,11 @@ impl<'a> Whole<'a> {
             )),
             _ => Ok(Some(at)),
         }
+    }
+
+    /// Keeps a reference that names no earlier resource, for [`Whole::finish`] to explain.
+    pub fn miss(&mut self, position: u32, to: Reference<'a>) {
+        self.pending.push((position, to));
     }
 
     /// Notes that a resource claims `name` in `space`; the error is who claimed it before, and the

@@ -40,7 +40,7 @@ use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
 use words::{quoted, words};
 
-use crate::declaration::Own;
+use crate::declaration::{Declaration, Own};
 use crate::resource::{
     Access, Answer, CheckAnswer, Command, Found, Holds, Make, Object, PathAnswer, Place, Question,
     Removable, RootPath, Step, Trouble,
@@ -109,6 +109,15 @@ impl Machine {
     /// `largest` bytes.
     pub fn fetch_by(&mut self, program: PathBuf, largest: u64) {
         self.fetcher = Fetcher { program, largest };
+    }
+
+    /// Notes what will be asked, so that each tool can be asked once for all of it.
+    pub fn expect(&mut self, declaration: &Declaration) {
+        for declared in &declaration.resources {
+            match declared.resource.question() {
+                Question::Path { .. } | Question::Sysctl(_) | Question::Check(_) => {}
+            }
+        }
     }
 
     /// Answers `question`, which may take `limit` where it runs something or reads much.
@@ -354,8 +363,8 @@ impl Machine {
         }
     }
 
-    /// Before a change after which names may lead elsewhere.
-    fn forget(&mut self) {
+    /// Nothing that was answered so far counts any more: something changed, or may have.
+    pub fn forget(&mut self) {
         self.root.forget();
         self.accounts.forget();
     }

@@ -59,12 +59,14 @@ impl Pass<'_> {
             .filter_map(|line| line.position)
             .collect();
         let mut whole = true;
+        self.machine.forget();
+        self.machine.expect(declaration);
         for (position, declared) in declaration.resources.iter().enumerate() {
             if unsettled.contains(&position) || fates.contains_key(&position) {
                 continue;
             }
             let object = declared.resource.object();
-            let trouble = match self.look_again(declared, &object) {
+            let trouble = match self.look(Turn::of(work, position), &object) {
                 Ok(verdict) if verdict.steps.is_empty() => continue,
                 Ok(verdict) => Trouble::new(
                     format!("look once more at {}", object.name()),

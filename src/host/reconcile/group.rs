@@ -237,7 +237,7 @@ impl Pass<'_> {
             if member.verdict.steps.is_empty() || !matches!(progress, Progress::Going(_)) {
                 continue;
             }
-            let trouble = match self.look_again(member.turn.declared(), &member.object) {
+            let trouble = match self.look(member.turn, &member.object) {
                 Ok(verdict) if verdict.steps.is_empty() => continue,
                 Ok(verdict) => Trouble::new(
                     format!("read back {}", member.object.name()),

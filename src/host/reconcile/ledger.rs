@@ -11,10 +11,10 @@ use crate::digest::sha256;
 use crate::error::{Error, Stage};
 use crate::machine;
 use crate::report::{Outcome, Report};
-use crate::resource::{Object, RootPath, Standing, Trouble, Verdict};
+use crate::resource::{Due, Follows, Object, Past, RootPath, Standing, Trouble, Verdict};
 use crate::store::Words;
 use crate::store::{
-    Counts, Covered, Hex, Kind, Made, Reading, Record, Secrets, Source, State, Store,
+    Counts, Covered, Hex, Kind, Made, Owned, Reading, Record, Secrets, Source, State, Store,
 };
 
 /// The store, as a pass sees it.
@@ -94,6 +94,49 @@ impl<'s> Ledger<'s> {
         Known { standing, note }
     }
 
+    /// What the turn's resource is judged by. `will_change` tells what is as good as changed.
+    pub(super) fn past(
+        &self,
+        turn: Turn<'_>,
+        object: &Object,
+        will_change: &dyn Fn(&Object) -> bool,
+    ) -> Past<'_> {
+        let owned = self.state().get(object.as_str());
+        let kind = turn.declared().resource.kind();
+        let due = self.due(turn, owned, will_change);
+        match owned.filter(|owned| owned.of_type == kind) {
+            Some(owned) => Past { standing: owned.standing, before: owned.before, due },
+            None => Past { due, ..Past::NONE },
+        }
+    }
+
+    /// What something that follows others owes to their last changes: it counts as converged only
+    /// if its last recorded start came after those.
+    fn due(
+        &self,
+        turn: Turn<'_>,
+        owned: Option<Owned<'_>>,
+        will_change: &dyn Fn(&Object) -> bool,
+    ) -> Due {
+        let declared = turn.declared();
+        let Follows { restarts, reloads } = declared.resource.follows();
+        let (started, reloaded) = owned.map_or((0, 0), |owned| (owned.started, owned.reloaded));
+        let changed_since = |at: &Option<u32>, seen: u64| {
+            let Some(at) = *at else { return false };
+            let object = turn.declaration.resources[at as usize].resource.object();
+            let changed = self.state().get(object.as_str()).map_or(0, |owned| owned.changed);
+            changed > seen || will_change(&object)
+        };
+        let (restart, rest) = declared.refers.split_at(restarts);
+        if restart.iter().any(|at| changed_since(at, started)) {
+            return Due::Restart;
+        }
+        match rest[..reloads].iter().any(|at| changed_since(at, started.max(reloaded))) {
+            true => Due::Reload,
+            false => Due::Nothing,
+        }
+    }
+
     /// What the object holds may be secret, whatever is declared now.
     pub(super) fn is_secret(&self, object: &Object) -> bool {
         self.state().get(object.as_str()).is_some_and(|owned| owned.secret)
@@ -140,7 +183,13 @@ impl<'s> Ledger<'s> {
     pub(super) fn applied(&mut self, member: &Member<'_>) -> Result<(), Error> {
         let record = self.about(Kind::Applied, member, &member.object);
         let before = member.verdict.before.as_deref().map(Into::into);
-        self.append(Record { before, ..record })
+        let seq = Some(self.state().seq());
+        let (started, reloaded) = match member.verdict.refreshes {
+            Due::Restart => (seq, None),
+            Due::Reload => (None, seq),
+            Due::Nothing => (None, None),
+        };
+        self.append(Record { before, started, reloaded, ..record })
     }
 
     /// A directory that is made along with `member`.

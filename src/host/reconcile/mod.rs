@@ -87,6 +87,7 @@ pub fn reconcile<'p, 'd>(
         errors: Vec::new(),
         touched: false,
         promised: HashSet::new(),
+        bringing: Vec::new(),
         relinked: HashSet::new(),
         gone: HashMap::new(),
         releasing: Vec::new(),
@@ -95,12 +96,14 @@ pub fn reconcile<'p, 'd>(
         ways: Ways::new(),
         unclosed: Vec::new(),
         stops_at_failure: false,
+        not_met: HashSet::new(),
         ended: None,
         settled: 0,
         done: 0,
         all,
     };
     pass.sweep();
+    works.iter().for_each(|work| pass.machine.expect(work.declaration));
     let mut covered = Vec::with_capacity(works.len());
     for work in works {
         let before = pass.errors.len();
@@ -170,6 +173,8 @@ struct Pass<'p> {
     touched: bool,
     /// What will be there once what is pending is carried out; in a dry run, all that would be.
     promised: HashSet<Object>,
+    /// Of these, in a dry run, what may bring anything: nobody knows who does not have it.
+    bringing: Vec<Object>,
     /// Of these, the links: what lies beyond them cannot be seen yet.
     relinked: HashSet<Object>,
     /// What has been let go of, and how.
@@ -186,6 +191,8 @@ struct Pass<'p> {
     unclosed: Vec<RootPath>,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
+    /// Positions, in the declaration at hand, of what could not be made to match.
+    not_met: HashSet<usize>,
     /// Why the pass goes no further: an interruption, or a store that cannot be written.
     ended: Option<Stage>,
     /// Of the source at hand, every resource before this position has been answered for.
@@ -221,6 +228,7 @@ impl Pass<'_> {
     /// One source's declaration, from its first resource to letting go of what it no longer names.
     fn carry<'d>(&mut self, work: &Work<'d>) -> Result<(), Error> {
         let Work { source, declaration } = *work;
+        self.not_met.clear();
         let state = self.ledger.state();
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
@@ -370,6 +378,7 @@ impl Pass<'_> {
     ) -> Result<(), Error> {
         let id = &turn.declared().id;
         self.ledger.failed(turn.source, object, id, stage, &trouble)?;
+        self.not_met.extend(turn.answers);
         self.line(turn, Outcome::Failed, 0, trouble.to_string(), None);
         self.failure(stage, Some(id.clone()), trouble);
         Ok(())

@@ -12,7 +12,7 @@ use crate::error::{Error, Stage};
 use crate::machine::Staged;
 use crate::plan;
 use crate::report::{Line, Outcome};
-use crate::resource::parting::{parting, Parting};
+use crate::resource::parting::{parting, Ends, Farewell, Leaving, Parting, Undo};
 use crate::resource::{Access, Answer, Entry, Found, Holds, Object, PathAnswer, Question};
 use crate::resource::{Removable, RootPath, Standing, Step, Trouble};
 use crate::store::{Kind, Source};
@@ -36,7 +36,7 @@ struct Parted {
     before: Option<Box<str>>,
 }
 
-/// Looking, removing and writing a kernel parameter take no time worth waiting longer for.
+/// Looking, removing and undoing take no time worth waiting longer for.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Why a link stays.
@@ -44,6 +44,24 @@ const LEADS: &str = "it still leads to something of ours";
 
 /// Of a path that goes, only what it is matters.
 static ANY_ACCESS: Access = Access { mode: None, owner: None, group: None };
+
+impl Parted {
+    fn leaving(&self) -> Leaving<'_> {
+        let (standing, before) = (self.standing, self.before.as_deref());
+        Leaving { name: self.object.name(), standing, before }
+    }
+}
+
+impl From<Farewell<'_>> for Gone {
+    fn from(farewell: Farewell<'_>) -> Gone {
+        let outcome = match farewell.ends {
+            Ends::Removed => Outcome::Removed,
+            Ends::Forgotten => Outcome::Forgotten,
+            Ends::Left => Outcome::Left,
+        };
+        Gone::As(outcome, farewell.detail)
+    }
+}
 
 impl Pass<'_> {
     /// Lets go of `objects`, in this order. In a dry run, says so.
@@ -62,7 +80,7 @@ impl Pass<'_> {
         let dry = self.ledger.is_dry();
         if !dry {
             for it in &parted {
-                if parting(&it.kind, it.standing) != Parting::Forget {
+                if !matches!(parting(&it.kind, it.standing), Parting::Forget) {
                     self.ledger.again(Kind::Began, &it.object)?;
                 }
             }
@@ -103,7 +121,7 @@ impl Pass<'_> {
                 Ok(path) => self.remove(&path, kind),
                 Err(why) => Gone::As(Outcome::Left, format!("its path {why}")),
             },
-            Parting::PutBack => self.put_back(it),
+            Parting::Undo(undo) => self.undo(it, undo),
         }
     }
 
@@ -207,37 +225,30 @@ impl Pass<'_> {
         }
     }
 
-    /// A value that was never read before cannot be put back; a kernel that lost the key need not
-    /// have it.
-    fn put_back(&mut self, it: &Parted) -> Gone {
-        let key = it.object.name();
-        let Some(value) = it.before.as_deref() else {
-            return Gone::As(Outcome::Forgotten, String::new());
-        };
-        match self.machine.ask(&Question::Sysctl(key), LIMIT) {
-            Ok(Answer::Sysctl(Some(_))) => {}
-            Ok(Answer::NotApplicable(why)) => return Gone::As(Outcome::Left, why.into()),
-            Ok(_) => return Gone::As(Outcome::Forgotten, "the kernel has no such key now".into()),
-            Err(trouble) => return Gone::Not(trouble),
-        }
-        if self.ledger.is_dry() {
-            return Gone::As(Outcome::Removed, format!("{value:?} put back"));
-        }
-        if let Err(trouble) = self.machine.take(&Step::Sysctl { key, value }, LIMIT) {
-            return Gone::Not(trouble);
-        }
-        let again = self.machine.ask(&Question::Sysctl(key), LIMIT);
-        let back = |found: &str| crate::resource::sysctl::same_words(found, value);
-        match again {
-            Ok(Answer::Sysctl(Some(found))) if back(&found) => {
-                Gone::As(Outcome::Removed, format!("{value:?} put back"))
+    /// Takes the steps that undoing what was done to an object needs, and looks whether they took.
+    fn undo(&mut self, it: &Parted, undo: &dyn Undo) -> Gone {
+        let leaving = it.leaving();
+        let steps = match self.farewell(&leaving, undo) {
+            Ok(farewell) if farewell.steps.is_empty() || self.ledger.is_dry() => {
+                return farewell.into()
             }
-            Ok(_) => Gone::Not(Trouble::new(
-                format!("put back {value:?} in kernel parameter {key}"),
-                "it reads back as another value",
-            )),
+            Ok(farewell) => farewell.steps,
+            Err(trouble) => return Gone::Not(trouble),
+        };
+        let taken = steps.iter().try_for_each(|step| self.machine.take(step, LIMIT));
+        match taken.and_then(|()| self.farewell(&leaving, undo)) {
+            Ok(farewell) if farewell.steps.is_empty() => farewell.into(),
+            Ok(farewell) => {
+                let doing = format!("undo what was done to {}", it.object);
+                Gone::Not(Trouble::new(doing, format!("not yet: {}", farewell.detail)))
+            }
             Err(trouble) => Gone::Not(trouble),
         }
+    }
+
+    fn farewell<'a>(&mut self, it: &Leaving<'a>, undo: &dyn Undo) -> Result<Farewell<'a>, Trouble> {
+        let answer = self.machine.ask(&undo.question(it), LIMIT)?;
+        undo.judge(it, &answer)
     }
 
     /// Makes the removals durable, looks whether they took, and records what is so.

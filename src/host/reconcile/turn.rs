@@ -8,7 +8,7 @@ use crate::error::{Error, Stage};
 use crate::plan;
 use crate::report::{Line, Outcome};
 use crate::resource::{directory, Answer, Entry, Found, Make, Object, Place, Question, RootPath};
-use crate::resource::{Standing, Step, Trouble, Verdict};
+use crate::resource::{Step, Trouble, Verdict};
 use crate::store::Source;
 
 /// A resource whose turn has come.
@@ -72,6 +72,12 @@ impl Pass<'_> {
         if !is_path || hangs {
             self.flush(group)?;
         }
+        if let Some(broken) = self.leans_on(turn) {
+            self.not_met.insert(turn.position);
+            let detail = format!("it refers to {broken}, which is not as declared");
+            self.line(turn, Outcome::NotReached, 0, detail, None);
+            return Ok(());
+        }
         match self.decide(turn, &object, group)? {
             Decision::Settled => Ok(()),
             Decision::Fail(trouble) => self.fail(turn, &object, Stage::Observe, trouble),
@@ -87,6 +93,16 @@ impl Pass<'_> {
                 self.join(turn, object, verdict, outcome, diff, group)
             }
         }
+    }
+
+    /// The id of a resource that this one refers to and that could not be made to match.
+    fn leans_on(&self, turn: Turn<'_>) -> Option<Box<str>> {
+        if self.not_met.is_empty() || turn.answers != Some(turn.position) {
+            return None;
+        }
+        let mut refers = turn.declared().refers.iter().flatten().map(|&at| at as usize);
+        let broken = refers.find(|at| self.not_met.contains(at))?;
+        Some(turn.declaration.resources[broken].id.clone())
     }
 
     /// Adds what there is to do, or to record, to what is pending.
@@ -123,7 +139,7 @@ impl Pass<'_> {
         }
         loop {
             let known = self.ledger.known(object, turn.declared());
-            let trouble = match self.look(turn.declared(), object, known.standing) {
+            let trouble = match self.look(turn, object) {
                 Ok(verdict) => match self.missing_parent(&verdict) {
                     None if cleared || !self.buries(object, kind, &verdict) => {
                         return self.weigh(turn, object, verdict, known.note, group)
@@ -139,6 +155,9 @@ impl Pass<'_> {
             }
             if let Some(awaited) = trouble.awaits.as_ref().filter(|it| self.promised.contains(it)) {
                 return Ok(self.foresee_unknown(turn, object, until(awaited)));
+            }
+            if let Some(brings) = self.brings(object) {
+                return Ok(self.foresee_unknown(turn, object, until(&brings)));
             }
             let mut blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
             blockers.retain(|blocker| !self.gone.contains_key(blocker));
@@ -222,26 +241,31 @@ impl Pass<'_> {
     /// The resource as it is now, compared with what is declared.
     pub(super) fn look<'d>(
         &mut self,
-        declared: &'d Declared,
+        turn: Turn<'d>,
         object: &Object,
-        standing: Standing,
     ) -> Result<Verdict<'d>, Trouble> {
+        let declared = turn.declared();
         let mut answer = self.machine.ask(&declared.resource.question(), declared.timeout)?;
         if self.ledger.is_dry() && self.promised.contains(object) {
             let replaces = above(object).chain([object.clone()]).any(|it| self.has_made_way(&it));
             made_along(&mut answer, replaces);
         }
-        declared.resource.judge(&answer, standing)
+        // In a dry run, what would be made counts as changed.
+        let will_change = |it: &Object| self.ledger.is_dry() && self.promised.contains(it);
+        declared.resource.judge(&answer, &self.ledger.past(turn, object, &will_change))
     }
 
-    /// The same of a resource that has had its turn.
-    pub(super) fn look_again<'d>(
-        &mut self,
-        declared: &'d Declared,
-        object: &Object,
-    ) -> Result<Verdict<'d>, Trouble> {
-        let known = self.ledger.known(object, declared);
-        self.look(declared, object, known.standing)
+    /// In a dry run: what would be there by then and may bring `object`, or lift any other trouble
+    /// that it has now: a package brings what nobody can know who does not have it.
+    fn brings(&self, object: &Object) -> Option<Object> {
+        let is_unit_of = |it: &&Object| {
+            let name = path_of(it).map(|path| path.name() == object.name());
+            object.space() == "service" && name == Some(true)
+        };
+        let named = |it: &&Object| object.name().split('.').next() == Some(it.name());
+        let all = &self.bringing;
+        let package = all.iter().find(named).or(all.last());
+        self.promised.iter().find(is_unit_of).or(package).cloned()
     }
 
     /// What an undisturbed look came to: nothing to do, something to note, or steps.
@@ -294,6 +318,9 @@ impl Pass<'_> {
         let outcome = self.ledger.outcome(object, turn, &verdict);
         self.promise(&verdict);
         self.promised.insert(object.clone());
+        if verdict.steps.iter().any(Step::may_bring_anything) {
+            self.bringing.push(object.clone());
+        }
         self.touched = true;
         self.line(turn, outcome, 0, verdict.detail, diff);
     }

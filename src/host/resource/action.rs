@@ -3,7 +3,7 @@
 use super::form::{self, ARGV};
 use super::kind::{Carrier, Field, Kind, Shape, TIMEOUT_S};
 use super::Verdict;
-use super::{Answer, Command, Object, Question, Resource, RootPath, Standing, Step, Trouble};
+use super::{Answer, Command, Object, Past, Question, Resource, RootPath, Standing, Step, Trouble};
 use crate::declaration::fault::quoted;
 
 /// A declared action.
@@ -40,7 +40,7 @@ impl Resource for Action {
         Question::Check(self.command(&self.verify))
     }
 
-    fn judge(&self, answer: &Answer, standing: Standing) -> Result<Verdict<'_>, Trouble> {
+    fn judge(&self, answer: &Answer, past: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let check = match answer {
             Answer::Check(check) => check,
             Answer::NotApplicable(why) => {
@@ -50,7 +50,7 @@ impl Resource for Action {
         };
         let run = Step::Run(self.command(&self.run));
         Ok(Verdict {
-            existed: check.passed || standing != Standing::Unowned,
+            existed: check.passed || past.standing != Standing::Unowned,
             steps: if check.passed { vec![] } else { vec![run] },
             detail: if check.passed { String::new() } else { format!("verify {}", check.said) },
             ..Verdict::default()

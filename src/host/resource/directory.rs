@@ -4,7 +4,7 @@ use super::access::{claim_path, take_access, GROUP, OWNER};
 use super::kind::{Carrier, Field, Kind, Shape, Touch, TIMEOUT_S};
 use super::wanted::Wanted;
 use super::{Access, Answer, Entry, Found, Make, Object, Place, Question, Resource, RootPath};
-use super::{Standing, Step, Trouble, Verdict};
+use super::{Past, Step, Trouble, Verdict};
 
 /// Permission bits where the declaration names none, and of parents made along the way.
 pub const DEFAULT_MODE: u16 = 0o755;
@@ -33,9 +33,9 @@ impl Resource for Directory {
         Question::Path { path: &self.path, holds: None, access: &self.access }
     }
 
-    fn judge(&self, answer: &Answer, standing: Standing) -> Result<Verdict<'_>, Trouble> {
+    fn judge(&self, answer: &Answer, past: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let answer = answer.path()?;
-        let wanted = self.access.wanted(answer, standing, DEFAULT_MODE);
+        let wanted = self.access.wanted(answer, past.standing, DEFAULT_MODE);
         let make = |path, Wanted { mode, uid, gid }| {
             let make = Make::Directory;
             Step::Place(Place { path, make, mode, uid, gid, over: false, keeps_list: false })

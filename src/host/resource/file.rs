@@ -7,8 +7,8 @@ use super::fields::{Fields, Value};
 use super::form::{self, Text};
 use super::kind::{Carrier, Field, Kind, Secrecy, Shape, Touch, TIMEOUT_S};
 use super::wanted::Wanted;
-use super::{Access, Answer, Entry, Found, Holds, Make, Object, Place, Question, Resource};
-use super::{RootPath, Standing, Step, Trouble, Verdict};
+use super::{Access, Answer, Entry, Found, Holds, Make, Object, Past, Place, Question};
+use super::{Resource, RootPath, Step, Trouble, Verdict};
 use crate::digest::{unhex, Sha256};
 
 /// Permission bits where the declaration names none.
@@ -69,10 +69,10 @@ impl Resource for File {
         Question::Path { path: &self.path, holds: Some(holds), access: &self.access }
     }
 
-    fn judge(&self, answer: &Answer, standing: Standing) -> Result<Verdict<'_>, Trouble> {
+    fn judge(&self, answer: &Answer, past: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let answer = answer.path()?;
         let default_mode = if self.secret { DEFAULT_SECRET_MODE } else { DEFAULT_MODE };
-        let wanted = self.access.wanted(answer, standing, default_mode);
+        let wanted = self.access.wanted(answer, past.standing, default_mode);
         match &answer.found {
             Found::Nothing => Ok(self.absent(wanted)),
             Found::NoParent(_) => {

@@ -1,7 +1,7 @@
 //! What is left of a resource whose secret value the store has lost: its turn fails, and everything
 //! else is held. Pure.
 
-use super::{Answer, Object, Question, Resource, Standing, Trouble, Verdict};
+use super::{Answer, Follows, Object, Past, Question, Resource, Trouble, Verdict};
 
 /// A resource without its secret.
 #[derive(Debug)]
@@ -25,11 +25,15 @@ impl Resource for Lost {
         self.without.question()
     }
 
-    fn judge(&self, _answer: &Answer, _standing: Standing) -> Result<Verdict<'_>, Trouble> {
+    fn judge(&self, _answer: &Answer, _past: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let doing = format!("take the secret value of {} from the store", self.object().name());
         let name = self.name.get(..8).unwrap_or(&self.name);
         let cause = format!("{name}… is not there, or not as it was; apply its declaration again");
         Err(Trouble::new(doing, cause))
+    }
+
+    fn follows(&self) -> Follows {
+        self.without.follows()
     }
 
     fn secret(&self) -> bool {

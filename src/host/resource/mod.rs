@@ -119,6 +119,44 @@ pub enum Standing {
     Adopted,
 }
 
+/// What the store knows of an object before its resource is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Past<'a> {
+    /// Whose it is.
+    pub standing: Standing,
+    /// What the store holds to be put back on release.
+    pub before: Option<&'a str>,
+    /// What the resource owes to a change of something that it follows.
+    pub due: Due,
+}
+
+impl Past<'_> {
+    /// Of an object that nobody owns and that follows nothing.
+    pub const NONE: Past<'static> =
+        Past { standing: Standing::Unowned, before: None, due: Due::Nothing };
+}
+
+/// How something takes in what it reads only when it starts. Each does what those before it do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Due {
+    /// Not at all.
+    #[default]
+    Nothing,
+    /// By reading it again.
+    Reload,
+    /// By starting anew.
+    Restart,
+}
+
+/// How many of the resources that a resource refers to it follows, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Follows {
+    /// The first so many make it restart when they change.
+    pub restarts: usize,
+    /// The next so many make it reload.
+    pub reloads: usize,
+}
+
 /// What a resource asks of the machine.
 #[derive(Debug)]
 pub enum Question<'a> {
@@ -295,6 +333,13 @@ pub enum Step<'a> {
     },
 }
 
+impl Step<'_> {
+    /// Nobody knows what will be there once it has been taken: accounts, units, files.
+    pub fn may_bring_anything(&self) -> bool {
+        matches!(self, Step::Run(_))
+    }
+}
+
 /// What [`Step::Remove`] removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removable {
@@ -362,8 +407,11 @@ pub struct Verdict<'a> {
     pub steps: Vec<Step<'a>>,
     /// What differs, for a person; empty when nothing does.
     pub detail: String,
-    /// What must be put back when the object is released (a kernel parameter's value).
+    /// What must be put back when the object is released (a kernel parameter's value), in place of
+    /// what the store holds.
     pub before: Option<String>,
+    /// What the steps amount to for what it follows.
+    pub refreshes: Due,
     /// The parent directory that is not there and that this resource does not make.
     pub needs_parent: Option<RootPath>,
     /// The question does not apply to this root, and why.
@@ -429,7 +477,12 @@ pub trait Resource: fmt::Debug {
     fn question(&self) -> Question<'_>;
 
     /// What the answer means, given what the store knows of the object.
-    fn judge(&self, answer: &Answer, standing: Standing) -> Result<Verdict<'_>, Trouble>;
+    fn judge(&self, answer: &Answer, past: &Past<'_>) -> Result<Verdict<'_>, Trouble>;
+
+    /// What makes it restart or reload.
+    fn follows(&self) -> Follows {
+        Follows::default()
+    }
 
     /// Its values must not be shown anywhere.
     fn secret(&self) -> bool {

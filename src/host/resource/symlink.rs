@@ -6,7 +6,7 @@ use super::kind::{Carrier, Field, Kind, Shape, Touch, TIMEOUT_S};
 use super::{
     Access, Answer, Entry, Found, Holds, Make, Object, Place, Question, Resource, RootPath,
 };
-use super::{Standing, Step, Trouble, Verdict};
+use super::{Past, Step, Trouble, Verdict};
 
 /// A link's own owner is whoever makes it, and its mode means nothing.
 static UNMANAGED: Access = Access { mode: None, owner: None, group: None };
@@ -37,7 +37,7 @@ impl Resource for Symlink {
         }
     }
 
-    fn judge(&self, answer: &Answer, _standing: Standing) -> Result<Verdict<'_>, Trouble> {
+    fn judge(&self, answer: &Answer, _past: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let answer = answer.path()?;
         let place = |over| {
             let (uid, gid) = (answer.euid, answer.egid);

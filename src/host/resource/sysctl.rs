@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::form::Text;
 use super::kind::{Carrier, Field, Kind, Shape, TIMEOUT_S};
-use super::{Answer, Object, Question, Resource, Standing, Step, Trouble, Verdict};
+use super::parting::{Ends, Farewell, Leaving, Undo};
+use super::{Answer, Object, Past, Question, Resource, Step, Trouble, Verdict};
 
 /// A declared kernel parameter.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ impl Resource for Sysctl {
         Question::Sysctl(&self.key)
     }
 
-    fn judge(&self, answer: &Answer, _standing: Standing) -> Result<Verdict<'_>, Trouble> {
+    fn judge(&self, answer: &Answer, past: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let found = match answer {
             Answer::Sysctl(Some(found)) => found,
             Answer::Sysctl(None) => {
@@ -46,14 +47,44 @@ impl Resource for Sysctl {
             existed: true,
             steps: if same { vec![] } else { vec![step] },
             detail: if same { String::new() } else { format!("{found:?} → {:?}", self.value) },
-            before: Some(found.clone()),
+            before: Some(past.before.unwrap_or(found).into()),
             ..Verdict::default()
         })
     }
 }
 
+/// The value that was found before is put back. One that was never read cannot be, and a kernel
+/// that lost the key need not have it.
+pub(super) struct PutBack;
+
+impl Undo for PutBack {
+    fn announces(&self, it: &Leaving<'_>) -> Option<String> {
+        it.before.map(|before| format!("put sysctl {} back to {before:?}", it.name))
+    }
+
+    fn question<'a>(&self, it: &Leaving<'a>) -> Question<'a> {
+        Question::Sysctl(it.name)
+    }
+
+    fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
+        let end = |ends, detail: &str| Farewell { steps: vec![], ends, detail: detail.into() };
+        Ok(match (it.before, answer) {
+            (None, _) => end(Ends::Forgotten, ""),
+            (_, Answer::NotApplicable(why)) => end(Ends::Left, why),
+            (_, Answer::Sysctl(None)) => end(Ends::Forgotten, "the kernel has no such key now"),
+            (Some(value), Answer::Sysctl(Some(found))) => {
+                let put_back = end(Ends::Removed, &format!("{value:?} put back"));
+                let step = Step::Sysctl { key: it.name, value };
+                let steps = if same_words(found, value) { vec![] } else { vec![step] };
+                Farewell { steps, ..put_back }
+            }
+            (_, other) => return Err(other.mismatch()),
+        })
+    }
+}
+
 /// The kernel writes a list with tabs between its numbers, whatever it was given.
-pub fn same_words(one: &str, other: &str) -> bool {
+fn same_words(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }
 

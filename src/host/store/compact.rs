@@ -282,5 +282,12 @@ fn object<'a>(kind: Kind, owned: &Owned<'a>) -> Record<'a> {
 }
 
 fn applied<'a>(owned: &Owned<'a>, slot: &Slot) -> Record<'a> {
-    Record { form: owned.form.map(Hex), last: Some(slot.changed), ..object(Kind::Applied, owned) }
+    let some = |seq| Some(seq).filter(|&seq| seq > 0);
+    Record {
+        form: owned.form.map(Hex),
+        last: Some(slot.changed),
+        started: some(owned.started),
+        reloaded: some(owned.reloaded),
+        ..object(Kind::Applied, owned)
+    }
 }

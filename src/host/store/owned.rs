@@ -42,6 +42,10 @@ pub struct Owned<'a> {
     pub before: Option<&'a str>,
     /// Number of the record of its last creation, change or correction; 0 where there is none.
     pub changed: u64,
+    /// Number of the record up to which it took in, by a start, the changes of what it follows.
+    pub started: u64,
+    /// The same by a reload.
+    pub reloaded: u64,
 }
 
 /// A stretch of the text of names.
@@ -97,6 +101,8 @@ pub(super) struct Table {
     names: String,
     types: Vec<Box<str>>,
     befores: BTreeMap<u32, Box<str>>,
+    /// For what follows others: up to which record it took in their changes, started and reloaded.
+    refreshed: BTreeMap<u32, (u64, u64)>,
     live: usize,
 }
 
@@ -152,6 +158,7 @@ impl Table {
     pub fn view(&self, at: u32) -> (Owned<'_>, Slot) {
         let slot = self.slots[at as usize];
         let has = |flag| slot.flags & flag != 0;
+        let (started, reloaded) = self.refreshed.get(&at).copied().unwrap_or_default();
         let owned = Owned {
             object: self.text(slot.name),
             of_type: &self.types[usize::from(slot.of_type)],
@@ -166,6 +173,8 @@ impl Table {
             pending: has(PENDING).then_some(slot.pending),
             before: self.befores.get(&at).map(|text| &**text),
             changed: slot.changed,
+            started,
+            reloaded,
         };
         (owned, slot)
     }
@@ -193,15 +202,25 @@ impl Table {
         Ok(at)
     }
 
-    /// Keeps what was there before the host first changed the object.
-    pub fn keep_before(&mut self, at: u32, before: &str) {
-        self.befores.entry(at).or_insert_with(|| before.into());
+    /// Keeps what is to be put back on release.
+    pub fn set_before(&mut self, at: u32, before: &str) {
+        self.befores.insert(at, before.into());
+    }
+
+    /// Keeps up to which records the object took in the changes of what it follows.
+    pub fn refresh(&mut self, at: u32, started: Option<u64>, reloaded: Option<u64>) {
+        if started.is_none() && reloaded.is_none() {
+            return;
+        }
+        let known = self.refreshed.entry(at).or_default();
+        *known = (started.unwrap_or(known.0), reloaded.unwrap_or(known.1));
     }
 
     /// Lets go of an object.
     pub fn release(&mut self, at: u32) {
         self.slots[at as usize].flags = 0;
         self.befores.remove(&at);
+        self.refreshed.remove(&at);
         self.live -= 1;
     }
 

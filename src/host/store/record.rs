@@ -278,6 +278,12 @@ pub struct Record<'a> {
     /// What must be put back on release.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub before: Option<Text<'a>>,
+    /// Applied: what it follows and what had changed up to this record, it took in by a start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<u64>,
+    /// Applied: likewise, by a reload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reloaded: Option<u64>,
     /// Claimed: who had it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Source>,
@@ -342,6 +348,8 @@ impl Record<'_> {
             form: None,
             declared_by: None,
             before: None,
+            started: None,
+            reloaded: None,
             from: None,
             to: None,
             sha256: None,

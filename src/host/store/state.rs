@@ -260,7 +260,7 @@ impl State {
         let at = self.table.describe(&said)?;
         self.table.slot(at).intend(form(record), record.secret);
         if let Some(before) = &record.before {
-            self.table.keep_before(at, before);
+            self.table.set_before(at, before);
         }
         Ok(())
     }
@@ -279,8 +279,9 @@ impl State {
             (None, _) => slot.changed = record.seq,
         }
         if let Some(before) = &record.before {
-            self.table.keep_before(at, before);
+            self.table.set_before(at, before);
         }
+        self.table.refresh(at, record.started, record.reloaded);
         self.succeed(said.source, said.id);
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::declaration::stored::{form, journal_form, journal_text, parse_stored,
 use crate::declaration::{Bundle, Declaration, Declared};
 use crate::digest::{hex, keyed};
 use crate::resource::file::{Body, File};
-use crate::resource::{Answer, Found, PathAnswer, Question, Standing};
+use crate::resource::{Answer, Found, Past, PathAnswer, Question};
 
 const CANARY: &str = "CANARY-7e1f";
 
@@ -93,7 +93,7 @@ fn a_secret_that_the_store_lost_fails_its_own_resource_and_no_other() {
     let judged = |declared: &Declared| {
         let found = Found::Nothing;
         let answer = PathAnswer { found, uid: None, gid: None, euid: 0, egid: 0 };
-        let verdict = declared.resource.judge(&Answer::Path(answer), Standing::Unowned);
+        let verdict = declared.resource.judge(&Answer::Path(answer), &Past::NONE);
         // Of a kernel parameter the answer is no answer.
         let is_path = matches!(declared.resource.question(), Question::Path { .. });
         verdict.err().filter(|_| is_path).map(|trouble| trouble.cause)

@@ -27,6 +27,8 @@ fn step(store: &mut Store, dice: &mut Dice, serial: &mut u64) -> &'static str {
             let mut record = object(Kind::Applied, source, name, made);
             record.declared_by = accepted.map(|it| it.short());
             record.implied = dice.below(6) == 0;
+            record.started = (dice.below(4) == 0).then(|| store.state().seq());
+            record.reloaded = (dice.below(4) == 0).then(|| store.state().seq());
             record.outcome = [Some(Outcome::Unchanged), Some(Outcome::Changed)][dice.below(2)];
             ("applied", record)
         }

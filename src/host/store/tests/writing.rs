@@ -159,7 +159,7 @@ fn an_intent_alone_counts_as_owned_until_it_is_seen_that_nothing_was_made() {
 
 //
 #[test]
-fn what_was_there_before_is_remembered_from_the_first_time() {
+fn what_is_to_be_put_back_is_what_was_said_last() {
     let scratch = Scratch::new();
     let mut store = scratch.open();
     for (kind, before) in [(Kind::Began, "0"), (Kind::Applied, "0"), (Kind::Began, "1")] {
@@ -167,7 +167,10 @@ fn what_was_there_before_is_remembered_from_the_first_time() {
         record.before = Some(before.into());
         store.append(record, AT).unwrap();
     }
-    assert_eq!(store.state().get("sysctl:net.x").unwrap().before, Some("0"));
+    assert_eq!(store.state().get("sysctl:net.x").unwrap().before, Some("1"));
+    let silent = object(Kind::Applied, Source::Local, "sysctl:net.x", Made::Adopted);
+    store.append(silent, AT).unwrap();
+    assert_eq!(store.state().get("sysctl:net.x").unwrap().before, Some("1"));
     let removed = Record { object: Some("sysctl:net.x".into()), ..Record::new(Kind::Removed) };
     store.append(removed, AT).unwrap();
     let mut record = object(Kind::Applied, Source::Local, "sysctl:net.x", Made::Adopted);
