@@ -134,6 +134,7 @@ impl Pass<'_> {
         }
         self.promised.clear();
         self.relinked.clear();
+        self.seen.1.clear();
         let started = Instant::now();
         for member in &members {
             self.intend(member)?;
@@ -238,7 +239,10 @@ impl Pass<'_> {
                 continue;
             }
             let trouble = match self.look(member.turn, &member.object) {
-                Ok(verdict) if verdict.steps.is_empty() => continue,
+                Ok(verdict) if verdict.steps.is_empty() => {
+                    self.saw(member.turn);
+                    continue;
+                }
                 Ok(verdict) => Trouble::new(
                     format!("read back {}", member.object.name()),
                     format_args!("the steps reported success, yet {}", verdict.detail),
@@ -247,6 +251,17 @@ impl Pass<'_> {
             };
             progress.fail(Stage::ReadBack, trouble);
         }
+    }
+
+    /// Nothing has changed since the turn's resource was looked at, and found as declared.
+    fn saw(&mut self, turn: Turn<'_>) {
+        let (source, seen) = &mut self.seen;
+        if *source != turn.source {
+            (*source, *seen) = (turn.source, Vec::new());
+        }
+        // What is held in an earlier form is another thing than what is declared now.
+        let declared = turn.answers.filter(|&answers| answers == turn.position);
+        seen.extend(declared);
     }
 
     /// Records how a member ended, and says so.

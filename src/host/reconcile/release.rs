@@ -77,6 +77,7 @@ impl Pass<'_> {
             return Ok(());
         }
         self.touched = true;
+        self.seen.1.clear();
         let dry = self.ledger.is_dry();
         if !dry {
             for it in &parted {

@@ -138,11 +138,10 @@ impl Pass<'_> {
             return Ok(decision);
         }
         loop {
-            let known = self.ledger.known(object, turn.declared());
-            let trouble = match self.look(turn, object) {
-                Ok(verdict) => match self.missing_parent(&verdict) {
+            let trouble = match self.look_up(turn, object) {
+                Ok((verdict, note)) => match self.missing_parent(&verdict) {
                     None if cleared || !self.buries(object, kind, &verdict) => {
-                        return self.weigh(turn, object, verdict, known.note, group)
+                        return self.weigh(turn, object, verdict, note, group)
                     }
                     None => Trouble::new(format!("make {}", object.name()), "something is to go"),
                     Some(parent) => no_parent(object, &parent),
@@ -244,6 +243,15 @@ impl Pass<'_> {
         turn: Turn<'d>,
         object: &Object,
     ) -> Result<Verdict<'d>, Trouble> {
+        self.look_up(turn, object).map(|(verdict, _)| verdict)
+    }
+
+    /// The same, and what is to be noted of it where it matches.
+    fn look_up<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        object: &Object,
+    ) -> Result<(Verdict<'d>, Option<Outcome>), Trouble> {
         let declared = turn.declared();
         let mut answer = self.machine.ask(&declared.resource.question(), declared.timeout)?;
         if self.ledger.is_dry() && self.promised.contains(object) {
@@ -252,7 +260,8 @@ impl Pass<'_> {
         }
         // In a dry run, what would be made counts as changed.
         let will_change = |it: &Object| self.ledger.is_dry() && self.promised.contains(it);
-        declared.resource.judge(&answer, &self.ledger.past(turn, object, &will_change))
+        let known = self.ledger.known(turn, object, &will_change);
+        Ok((declared.resource.judge(&answer, &known.past)?, known.note))
     }
 
     /// In a dry run: what would be there by then and may bring `object`, or lift any other trouble
