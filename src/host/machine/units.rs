@@ -89,10 +89,9 @@ impl Units {
         match self.known.get(unit).cloned() {
             Some(Ok(Known::Unit(unit))) => {
                 let is_ours = |name| root.own().refuses_unit(name);
-                match unit.names.split(' ').chain([&*unit.id]).find_map(is_ours) {
-                    Some(what) => Err(touches(&unit.id, what)),
-                    None => Ok(Answer::Unit(unit)),
-                }
+                let ours = unit.names.split(' ').find_map(is_ours);
+                ours.map_or(Ok(()), |what| Err(touches(&unit.id, what)))?;
+                Ok(Answer::Unit(unit))
             }
             Some(Ok(Known::File(file))) => Ok(Answer::UnitFile(file)),
             Some(Err(trouble)) => Err(trouble),
