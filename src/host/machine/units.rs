@@ -101,7 +101,7 @@ impl Units {
 
     /// Asks for everything that is expected, and for `unit`; where that fails, for it alone.
     fn look(&mut self, unit: &str, limit: Duration) -> Result<(), Trouble> {
-        if self.tree.is_none() && !Path::new("/run/systemd/system").is_dir() {
+        if self.tree.is_none() && !is_managed() {
             return Err(looking(unit, NO_MANAGER));
         }
         let mut all: Vec<Box<str>> = self.expected.clone();
@@ -197,8 +197,11 @@ impl Units {
         }
     }
 
-    /// Has the manager read its units' files again.
+    /// Has the manager read its units' files again, if there is one.
     pub fn reload_manager(&mut self, limit: Duration) -> Result<(), Trouble> {
+        if self.tree.is_some() || !is_managed() {
+            return Ok(());
+        }
         let failed = |cause| Trouble::new("have systemd read its units again", cause);
         let ended = run(&systemctl::RELOAD_MANAGER, limit).map_err(failed)?;
         match ended.how {
@@ -206,6 +209,11 @@ impl Units {
             _ => Err(failed(said(&ended))),
         }
     }
+}
+
+/// systemd runs here, as sd_booted(3) tells it.
+fn is_managed() -> bool {
+    Path::new("/run/systemd/system").is_dir()
 }
 
 /// Units, each with what is known of it or why that is nothing.
