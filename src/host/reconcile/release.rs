@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::group::is_of_unit;
 use super::turn::above;
 use super::{Pass, Ways};
-use crate::declaration::{Declaration, Declared, Own};
+use crate::declaration::{Declaration, Declared};
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
 use crate::plan;
@@ -268,12 +269,10 @@ impl Pass<'_> {
         // Whether this pass removed it or one that was interrupted: the manager may still have it.
         let of_unit = |it: &Parted, gone: &Gone| {
             let goes = matches!(gone, Gone::Removing(_) | Gone::As(Outcome::Removed, _));
-            goes && it.object.space() == "path" && Own::is_unit_file(it.object.name())
+            goes && is_of_unit(&it.object)
         };
         let known = match ends.iter().any(|(it, gone)| of_unit(it, gone)) {
-            true if self.machine.is_host() && !self.ledger.is_dry() => {
-                self.machine.take(&Step::ReloadManager, LIMIT)
-            }
+            true if !self.ledger.is_dry() => self.reload_manager(),
             _ => Ok(()),
         };
         for (it, gone) in ends {

@@ -7,7 +7,9 @@ use crate::diff;
 use crate::error::{Error, Stage};
 use crate::plan;
 use crate::report::{Line, Outcome};
-use crate::resource::{directory, Answer, Entry, Found, Make, Object, Place, Question, RootPath};
+use crate::resource::{
+    directory, Answer, Due, Entry, Found, Make, Object, Place, Question, RootPath,
+};
 use crate::resource::{Step, Trouble, Verdict};
 use crate::store::Source;
 
@@ -244,6 +246,16 @@ impl Pass<'_> {
         turn: Turn<'d>,
         object: &Object,
     ) -> Result<Verdict<'d>, Trouble> {
+        self.look_after(turn, object, Due::Nothing)
+    }
+
+    /// The same, once steps have been taken that amount to `refreshed` and are not recorded yet.
+    pub(super) fn look_after<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        object: &Object,
+        refreshed: Due,
+    ) -> Result<Verdict<'d>, Trouble> {
         let declared = turn.declared();
         let mut answer = self.machine.ask(&declared.resource.question(), declared.timeout)?;
         if self.ledger.is_dry() && self.promised.contains(object) {
@@ -252,7 +264,11 @@ impl Pass<'_> {
         }
         // In a dry run, what would be made counts as changed.
         let will_change = |it: &Object| self.ledger.is_dry() && self.promised.contains(it);
-        declared.resource.judge(&answer, &self.ledger.past(turn, object, &will_change))
+        let mut past = self.ledger.past(turn, object, &will_change);
+        if past.due <= refreshed {
+            past.due = Due::Nothing;
+        }
+        declared.resource.judge(&answer, &past)
     }
 
     /// In a dry run: what would be there by then and may bring `object`, or lift any other trouble
