@@ -307,6 +307,7 @@ impl Pass<'_> {
         if !verdict.steps.is_empty() {
             return Ok(Decision::Act(verdict));
         }
+        let note = note.or_else(|| self.parts_otherwise(object, &verdict));
         if let Some(outcome) = note {
             if self.ledger.is_dry() {
                 self.line(turn, outcome, 0, noted(outcome), None);
@@ -315,6 +316,13 @@ impl Pass<'_> {
             }
         }
         Ok(Decision::Settled)
+    }
+
+    /// What is to be put back on leaving is no longer what the store holds.
+    fn parts_otherwise(&self, object: &Object, verdict: &Verdict) -> Option<Outcome> {
+        let held = self.ledger.state().get(object.as_str())?.before;
+        let before = verdict.before.as_deref()?;
+        (Some(before) != held).then_some(Outcome::Unchanged)
     }
 
     /// What is to be let go of has its name beneath this, which is no directory. Once this is made,

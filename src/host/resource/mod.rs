@@ -26,6 +26,9 @@ pub mod peer;
 pub mod service;
 pub mod symlink;
 pub mod sysctl;
+#[cfg(test)]
+mod tests;
+mod unit_before;
 pub mod user;
 pub mod wanted;
 

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use super::form::{word, Text};
 use super::kind::{Carrier, Field, Kind, Shape, Touch, TIMEOUT_S};
-use super::parting::{Ends, Farewell, Leaving, Undo};
+use super::unit_before::{runs, Before};
 use super::{Answer, Due, Follows, Object, Past, Question, Resource, Step, Trouble, Verdict};
+use crate::declaration::Own;
 use crate::tool::systemctl::{is_template, Active, FileState, Load, Unit, Verb};
 
 /// A declared unit.
@@ -64,6 +65,7 @@ impl Service {
         }
         let boot = self.boot_verb(unit.file);
         let run = self.run_verb(unit, past.due);
+        self.spares_host(unit, run)?;
         let reload = unit.is_stale.then_some(Step::ReloadManager);
         let verbs = [boot, run].into_iter().flatten();
         let steps = verbs.map(|verb| Step::Unit { unit: &self.unit, verb });
@@ -135,6 +137,25 @@ impl Service {
         Err(Trouble::new(format!("keep {} running", self.unit), cause))
     }
 
+    /// Doing that to it does not stop the host along with it.
+    fn spares_host(&self, unit: &Unit, verb: Option<Verb>) -> Result<(), Trouble> {
+        let Some(verb) = verb else { return Ok(()) };
+        let stops = match verb {
+            Verb::Start => [&*unit.start_stops, ""],
+            Verb::Stop => ["", &*unit.stop_stops],
+            Verb::Restart => [&*unit.start_stops, &*unit.stop_stops],
+            Verb::Reload | Verb::Enable | Verb::Disable => return Ok(()),
+        };
+        let mut names = stops.iter().flat_map(|names| names.split(' '));
+        match names.find_map(|name| Own::default().refuses_unit(name)) {
+            Some(what) => {
+                let cause = format!("that would stop {what} too");
+                Err(Trouble { touches_host: true, ..self.trouble(verb.word(), &cause) })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Its file lets it be enabled, or not be, as is declared.
     fn may_enable(&self, file: FileState) -> Result<(), Trouble> {
         let Some(enabled) = self.enabled else { return Ok(()) };
@@ -204,7 +225,8 @@ impl Service {
         };
         let ran = part(self.running, known.ran, found.ran);
         let enabled = part(self.enabled, known.enabled, found.enabled);
-        Some(Before { ran, enabled }.write())
+        let before = Before { ran, enabled };
+        (before != Before::default() || past.before.is_some()).then(|| before.write())
     }
 
     fn trouble(&self, verb: &str, cause: &str) -> Trouble {
@@ -216,11 +238,6 @@ const NO_UNIT: &str = "there is no such unit: declare earlier what brings it";
 
 fn masked(unit: &str) -> String {
     format!("it is masked, which somebody decided: systemctl unmask {unit} would undo it")
-}
-
-/// It runs, or is about to.
-fn runs(active: Active) -> bool {
-    !matches!(active, Active::Down | Active::Failed)
 }
 
 /// What of a unit is not as declared, where it takes `verb` to mend that.
@@ -240,82 +257,6 @@ fn at_boot(verb: Verb) -> &'static str {
     match verb {
         Verb::Enable => "it is not enabled",
         _ => "it is enabled",
-    }
-}
-
-/// How each part was before the host had a say in it; `None` where it has none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Before {
-    ran: Option<bool>,
-    enabled: Option<bool>,
-}
-
-impl Before {
-    fn read(text: &str) -> Before {
-        let either = |on: &str, off: &str| {
-            text.split(' ').find_map(|word| match word {
-                word if word == on => Some(true),
-                word if word == off => Some(false),
-                _ => None,
-            })
-        };
-        Before { ran: either("running", "stopped"), enabled: either("enabled", "disabled") }
-    }
-
-    fn write(self) -> String {
-        let ran = self.ran.map(|ran| if ran { "running" } else { "stopped" });
-        let enabled = self.enabled.map(|enabled| if enabled { "enabled" } else { "disabled" });
-        let words: Vec<&str> = ran.into_iter().chain(enabled).collect();
-        words.join(" ")
-    }
-}
-
-/// A unit that leaves is stopped if the host started it, and disabled if the host enabled it.
-pub(super) struct AsBefore;
-
-impl Undo for AsBefore {
-    fn announces(&self, it: &Leaving<'_>) -> Option<String> {
-        let before = Before::read(it.before.unwrap_or_default());
-        let does = match (before.ran, before.enabled) {
-            (Some(false), Some(false)) => "stop and disable",
-            (Some(false), _) => "stop",
-            (_, Some(false)) => "disable",
-            _ => return None,
-        };
-        Some(format!("{does} {}", it.name))
-    }
-
-    fn question<'a>(&self, it: &Leaving<'a>) -> Question<'a> {
-        let before = Before::read(it.before.unwrap_or_default());
-        Question::Unit { unit: it.name, enabling: before.enabled == Some(false) }
-    }
-
-    fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
-        let before = Before::read(it.before.unwrap_or_default());
-        let end = |ends, detail: &str| Farewell { steps: vec![], ends, detail: detail.into() };
-        if before.ran != Some(false) && before.enabled != Some(false) {
-            return Ok(end(Ends::Forgotten, ""));
-        }
-        let (active, file) = match answer {
-            Answer::Unit(unit) if *unit.id != *it.name => {
-                return Ok(end(Ends::Left, &format!("it is an alias of {} now", unit.id)));
-            }
-            Answer::Unit(unit) => (unit.active, unit.file),
-            Answer::UnitFile(file) => (Active::Down, *file),
-            Answer::NotApplicable(why) => return Ok(end(Ends::Left, why)),
-            other => return Err(other.mismatch()),
-        };
-        let stop = (before.ran == Some(false) && runs(active)).then_some(Verb::Stop);
-        let disable = (before.enabled == Some(false) && file.is_enabled()).then_some(Verb::Disable);
-        let verbs = stop.into_iter().chain(disable);
-        let steps = verbs.map(|verb| Step::Unit { unit: it.name, verb }).collect();
-        let detail = match (before.ran, before.enabled) {
-            _ if file == FileState::Missing && active == Active::Down => "was gone already",
-            (Some(false), Some(false)) => "stopped and disabled",
-            (Some(false), _) => "stopped",
-            _ => "disabled",
-        };
-        Ok(Farewell { steps, ..end(Ends::Removed, detail) })
     }
 }
 

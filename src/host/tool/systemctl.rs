@@ -11,7 +11,7 @@ use crate::declaration::fault::quoted;
 /// cut off anywhere is not taken for a whole one.
 const PROPERTIES: &str = "--property=Id,Names,LoadState,LoadError,ActiveState,SubState,\
     UnitFileState,NeedDaemonReload,CanReload,Result,Type,RemainAfterExit,NRestarts,ExecMainCode,\
-    ExecMainStatus";
+    ExecMainStatus,Conflicts,ConflictedBy,RequiredBy,BoundBy,ConsistsOf,PropagatesStopTo";
 
 /// A unit, as the service manager knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,10 @@ pub struct Unit {
     pub file: FileState,
     /// Its file is not as it was when the manager read it.
     pub is_stale: bool,
+    /// The units that its start stops, with spaces between.
+    pub start_stops: Box<str>,
+    /// The units that its stop stops, likewise.
+    pub stop_stops: Box<str>,
     /// It can take in a change without starting anew.
     pub can_reload: bool,
     /// It is a command that runs to its end, after which nothing is left to be running.
@@ -234,12 +238,19 @@ fn unit(asked: &str, block: &str) -> Result<Unit, String> {
         return Err(strange("Names", names));
     }
     let file = need("UnitFileState")?;
+    // What a unit has none of is not told of every type.
+    let all = |keys: &[&str]| {
+        let lists = keys.iter().filter_map(|key| find(key)).filter(|list| !list.is_empty());
+        lists.collect::<Vec<_>>().join(" ")
+    };
     let mut unit = Unit {
         id: need("Id")?.into(),
         names: names.into(),
         active: active(need("ActiveState")?, need("SubState")?)
             .ok_or_else(|| strange("ActiveState", need("ActiveState").unwrap_or_default()))?,
         file: FileState::of(file).ok_or_else(|| strange("UnitFileState", file))?,
+        start_stops: all(&["Conflicts", "ConflictedBy"]).into(),
+        stop_stops: all(&["RequiredBy", "BoundBy", "ConsistsOf", "PropagatesStopTo"]).into(),
         is_stale: yes("NeedDaemonReload")?,
         can_reload: yes("CanReload")?,
         load: load(need("LoadState")?, need("LoadError")?),
@@ -331,7 +342,7 @@ mod tests {
 
     // systemd 252, in the order of the names below.
     const SHOW: &str = include_str!("../../../tests/transcripts/systemctl/show.txt");
-    const ASKED: [&str; 27] = [
+    const ASKED: [&str; 29] = [
         "simple.service",
         "simple.service",
         "aka.service",
@@ -359,6 +370,8 @@ mod tests {
         "multi-user.target",
         "runlevel3.target",
         "systemd-fsck-root.service",
+        "shutdown.target",
+        "sysinit.target",
     ];
     const IS_ENABLED: &str = include_str!("../../../tests/transcripts/systemctl/is-enabled.txt");
 
@@ -388,7 +401,7 @@ mod tests {
         let falls = told("falls.service");
         assert_eq!((falls.active, &*falls.exit), (Active::Failed, "exit status 7"));
         let flaps = told("flaps.service");
-        assert_eq!((flaps.active, flaps.restarts), (Active::StartingAgain, 5));
+        assert_eq!((flaps.active, flaps.restarts), (Active::StartingAgain, 4));
         assert_eq!(&*flaps.result, "exit-code");
         assert_eq!(told("slow.service").active, Active::Starting);
         let gone = told("gone.service");
@@ -403,6 +416,11 @@ mod tests {
         assert!(!told("-.mount").ends_by_itself);
         assert_eq!(told("w.timer").active, Active::Up);
         assert_eq!(told("indirect.service").file, FileState::Indirect);
+        assert_eq!(&*told("simple.service").start_stops, "shutdown.target");
+        let all = told("shutdown.target");
+        assert!(all.start_stops.split(' ').any(|name| name == "simple.service"), "{all:?}");
+        let base = told("sysinit.target");
+        assert!(base.stop_stops.split(' ').any(|name| name == "simple.service"), "{base:?}");
     }
 
     #[test]
