@@ -4,7 +4,7 @@
 //! changes. What runs is started by the manager, so nothing of it ends with the host. A mounted
 //! tree has no manager: of its units only the files count.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,7 +39,7 @@ const NOT_MOUNTED: &str = "what runs belongs to the running machine, not to a mo
 pub(super) struct Units {
     /// `--root=…` of a mounted tree.
     tree: Option<String>,
-    expected: Vec<Box<str>>,
+    expected: BTreeSet<Box<str>>,
     known: HashMap<Box<str>, Result<Known, Trouble>>,
 }
 
@@ -53,14 +53,13 @@ impl Units {
     /// Of the machine under `root`, which is this one's own where `is_host`.
     pub fn new(root: PathBuf, is_host: bool) -> Units {
         let tree = (!is_host).then(|| format!("--root={}", root.display()));
-        Units { tree, expected: Vec::new(), known: HashMap::new() }
+        Units { tree, expected: BTreeSet::new(), known: HashMap::new() }
     }
 
     /// Notes that `unit` will be asked for.
     pub fn expect(&mut self, unit: &str, enabling: bool) {
-        let is_told = self.tree.is_none() || enabling;
-        if is_told && !self.expected.iter().any(|known| **known == *unit) {
-            self.expected.push(unit.into());
+        if self.tree.is_none() || enabling {
+            self.expected.insert(unit.into());
         }
     }
 
@@ -104,18 +103,14 @@ impl Units {
         if self.tree.is_none() && !is_managed() {
             return Err(looking(unit, NO_MANAGER));
         }
-        let mut all: Vec<Box<str>> = self.expected.clone();
-        if !all.iter().any(|known| **known == *unit) {
-            all.push(unit.into());
-        }
         let files_only = |name: &&str| self.tree.is_some() || is_template(name);
-        let (files, units): (Vec<&str>, Vec<&str>) =
-            all.iter().map(|name| &**name).partition(files_only);
+        let expected = self.expected.iter().map(|name| &**name).filter(|name| *name != unit);
+        let (files, units): (Vec<&str>, Vec<&str>) = expected.chain([unit]).partition(files_only);
         // Of the two commands, only the one that tells of this unit.
         let told =
             if files.contains(&unit) { self.files(files, limit) } else { show(units, limit) };
         let told = match told {
-            Err(_) if all.len() > 1 && !files_only(&unit) => show(vec![unit], limit),
+            Err(_) if self.expected.len() > 1 && !files_only(&unit) => show(vec![unit], limit),
             told => told,
         };
         self.known.extend(told.map_err(|cause| looking(unit, &cause))?);

@@ -137,7 +137,7 @@ impl Service {
         Err(Trouble::new(format!("keep {} running", self.unit), cause))
     }
 
-    /// Doing that to it does not stop the host along with it.
+    /// Doing that to it does not itself stop the host along with it.
     fn spares_host(&self, unit: &Unit, verb: Option<Verb>) -> Result<(), Trouble> {
         let Some(verb) = verb else { return Ok(()) };
         let stops = match verb {

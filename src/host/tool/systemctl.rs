@@ -202,7 +202,7 @@ pub fn act<'a>(root: Option<&'a str>, verb: Verb, runtime: bool, unit: &'a str) 
 pub const RELOAD_MANAGER: [&str; 2] = ["systemctl", "daemon-reload"];
 
 /// Asks for the last lines of a unit's log.
-pub fn log<'a>(unit_option: &'a str) -> [&'a str; 5] {
+pub fn log(unit_option: &str) -> [&str; 5] {
     ["journalctl", unit_option, "--lines=5", "--no-pager", "--output=cat"]
 }
 

@@ -70,6 +70,23 @@ fn plan(machine: &Machine, declaration: &Value) -> Value {
     host(machine, &["plan", "/root/planned.json"])
 }
 
+fn planned_of(planned: &Value, id: &str) -> String {
+    let all = planned["resources"].as_array().unwrap();
+    let it = all.iter().find(|it| it["id"] == id);
+    it.map_or("none", |it| it["detail"].as_str().unwrap()).to_string()
+}
+
+/// A systemctl before the real one, which runs these cases of a shell's `case $1 in` first.
+fn intercept(machine: &Machine, cases: &str) {
+    let script = format!("#!/bin/sh\ncase $1 in\n{cases}\nesac\nexec /usr/bin/systemctl \"$@\"\n");
+    machine.write("/usr/local/sbin/systemctl", &script);
+    machine.run(["chmod", "755", "/usr/local/sbin/systemctl"]).ok();
+}
+
+fn real_systemctl(machine: &Machine) {
+    machine.run(["rm", "/usr/local/sbin/systemctl"]).ok();
+}
+
 // R-14
 #[test]
 fn a_service_runs_and_is_enabled_is_brought_back_and_goes() {
@@ -187,6 +204,12 @@ fn what_cannot_be_is_said_before_anything_is_done() {
     assert!(!web.exists("/ran"));
     assert_eq!(told(&web, "LoadState", "forbidden.service"), "masked");
 
+    // As in a rescue shell whose own root it is.
+    web.write("/root/on.json", on("shop").to_string());
+    let alone = format!("mount -t tmpfs none /run; {HOST} --json apply /root/on.json");
+    let alone = web.run(["unshare", "--mount", "sh", "-c", &alone]).exits(1);
+    assert!(alone.stdout().contains("systemd does not run here"), "{}", alone.story());
+
     // What may not run can be held stopped, and what cannot be enabled may be declared so.
     for unit in ["forbidden", "static", "once", "also", "nowhere"] {
         let it = json!({"id": "it", "type": "service", "unit": unit, "state": "stopped",
@@ -303,6 +326,9 @@ fn a_change_of_what_a_service_follows_restarts_it_once() {
     let reloads =
         "[Service]\nExecStart=/bin/sleep 1000\nExecReload=/bin/sh -c 'echo r >>/reloads'\n\
                    [Install]\nWantedBy=multi-user.target\n";
+    let planned = plan(&web, &following(reloads, "one\n"));
+    assert_eq!(planned["errors"], json!([]));
+    assert!(planned_of(&planned, "it").contains("unknown until"), "{planned}");
     let applied = web.apply(following(reloads, "one\n")).converged();
     assert_eq!(applied.outcome_of("it"), "changed");
     assert!(!web.exists("/reloads"), "a start takes everything in");
@@ -326,13 +352,12 @@ fn a_change_of_what_a_service_follows_restarts_it_once() {
     // The unit's own file, which the manager must read before it restarts anything.
     let changed = reloads.replace("1000", "2000");
     let planned = plan(&web, &following(&changed, "one\n"));
-    let it = planned["resources"].as_array().unwrap().iter().find(|it| it["id"] == "it").unwrap();
-    assert!(it["detail"].as_str().unwrap().contains("restart is due"), "{it}");
+    assert!(planned_of(&planned, "it").contains("restart is due"), "{planned}");
     let applied = web.apply(following(&changed, "one\n")).converged();
     assert!(detail(&applied, "it").contains("restart is due"), "{}", detail(&applied, "it"));
     let third = pid(&web, "shop");
     assert_ne!(third, second);
-    assert_eq!(web.read(&format!("/proc/{third}/cmdline")), "/bin/sleep\02000\0");
+    assert_eq!(web.read(&format!("/proc/{third}/cmdline")), "/bin/sleep\x002000\0");
     assert_eq!(told(&web, "NeedDaemonReload", "shop"), "no");
     web.apply(following(&changed, "one\n")).idle();
 
@@ -390,12 +415,10 @@ fn a_restart_that_is_due_survives_a_kill() {
     web.apply(following(PLAIN, "one\n")).converged();
     let before = pid(&web, "shop");
     // The host dies in the place of its restart: systemctl takes its parent with it.
-    web.sh("cat >/usr/local/sbin/systemctl <<'E'\n#!/bin/sh\ncase $1 in restart) kill -9 $PPID; \
-            exit 1;; esac\nexec /usr/bin/systemctl \"$@\"\nE\nchmod 755 /usr/local/sbin/systemctl")
-        .ok();
+    intercept(&web, "restart) kill -9 $PPID; exit 1;;");
     let killed = web.apply(following(PLAIN, "two\n"));
     assert_eq!(killed.code(), 137, "{}", killed.stderr());
-    web.run(["rm", "/usr/local/sbin/systemctl"]).ok();
+    real_systemctl(&web);
     assert_eq!(web.read("/etc/shop.conf"), "two\n");
     assert_eq!(pid(&web, "shop"), before, "it still runs as it was");
     let applied = web.apply(following(PLAIN, "two\n")).converged();
@@ -404,6 +427,68 @@ fn a_restart_that_is_due_survives_a_kill() {
     let after = pid(&web, "shop");
     web.apply(following(PLAIN, "two\n")).idle();
     assert_eq!(pid(&web, "shop"), after);
+}
+
+// R-3, R-14
+#[test]
+fn the_manager_learns_of_a_part_of_a_unit_whenever_the_host_is_killed() {
+    if lab::skipped() {
+        return;
+    }
+    let web = machine("web");
+    let declared = all(json!([
+        {"id": "d", "type": "directory", "path": "/etc/systemd/system/cron.service.d"},
+        {"id": "f", "type": "file", "path": "/etc/systemd/system/cron.service.d/x.conf",
+         "content": "[Unit]\nDescription=dropped in\n"},
+    ]));
+    let before = told(&web, "Description", "cron");
+    for (declared, known) in [(&declared, "dropped in"), (&all(json!([])), &*before)] {
+        let had = told(&web, "Description", "cron");
+        intercept(&web, "daemon-reload) kill -9 $PPID; exit 1;;");
+        assert_eq!(web.apply(declared).code(), 137);
+        real_systemctl(&web);
+        assert_eq!(told(&web, "Description", "cron"), had);
+        web.apply(declared).converged();
+        assert_eq!(told(&web, "Description", "cron"), known);
+        web.apply(declared).idle();
+    }
+}
+
+// R-9
+#[test]
+fn what_ran_before_is_adopted_and_not_restarted() {
+    if lab::skipped() {
+        return;
+    }
+    let web = machine("web");
+    web.write("/etc/shop.conf", "one\n");
+    let first = pid(&web, "cron");
+    let declared = |config: &str, part: Value| {
+        let mut it = json!({"id": "it", "type": "service", "unit": "cron", "restart_on": ["f"]});
+        it.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        all(json!([{"id": "f", "type": "file", "path": "/etc/shop.conf", "content": config}, it]))
+    };
+    let both = json!({"state": "running", "enabled": true});
+    web.apply(declared("one\n", both.clone())).idle();
+    assert_eq!(pid(&web, "cron"), first);
+    web.apply(declared("two\n", both.clone())).converged();
+    let second = pid(&web, "cron");
+    assert_ne!(second, first);
+    // Whether it runs is nobody's business, but it follows while it does.
+    web.apply(declared("two\n", json!({}))).idle();
+    web.apply(declared("three\n", json!({}))).converged();
+    let third = pid(&web, "cron");
+    assert_ne!(third, second);
+    web.run(["systemctl", "stop", "cron"]).ok();
+    web.apply(declared("four\n", json!({}))).converged();
+    assert_eq!(is(&web, "cron"), "inactive enabled");
+    // Stopped for as long as that is declared, and not started on leaving.
+    web.run(["systemctl", "start", "cron"]).ok();
+    web.apply(declared("four\n", json!({"state": "stopped", "enabled": false}))).converged();
+    assert_eq!(is(&web, "cron"), "inactive disabled");
+    let applied = web.apply(all(json!([]))).converged();
+    assert_eq!(applied.outcome_of("it"), "forgotten");
+    assert_eq!(is(&web, "cron"), "inactive disabled");
 }
 
 // R-14
@@ -455,6 +540,12 @@ fn the_hosts_own_unit_is_refused_in_every_disguise() {
         let said = refused.stderr();
         assert!(said.contains("host's own unit"), "{unit}: {said}");
         assert!(!web.exists("/touched"), "{unit}");
+    }
+    // Not its own, but it would not outlive it.
+    for (unit, state) in [("shutdown.target", "running"), ("sysinit.target", "stopped")] {
+        let it = json!({"id": "it", "type": "service", "unit": unit, "state": state});
+        let applied = web.apply(all(json!([it]))).failed();
+        assert!(cause(&applied).contains("stop the host's own unit"), "{}", cause(&applied));
     }
     assert_eq!(is(&web, "nox-mesh-host"), "active enabled");
 
@@ -516,9 +607,7 @@ fn a_lying_systemctl_fails_the_read_back() {
     let web = machine("web");
     unit(&web, "shop.service", PLAIN);
     unit(&web, "late.service", "[Service]\nType=forking\nExecStart=/bin/true\n");
-    web.sh("cat >/usr/local/sbin/systemctl <<'E'\n#!/bin/sh\ncase $1 in show) exec \
-            /usr/bin/systemctl \"$@\";; esac\nE\nchmod 755 /usr/local/sbin/systemctl")
-        .ok();
+    intercept(&web, "show) ;; *) exit 0;;");
     let part = |part: &str, value: Value| {
         let mut it = json!({"id": "it", "type": "service", "unit": "shop"});
         it[part] = value;
