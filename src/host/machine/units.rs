@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::child::{self, Call, Ended, How, Unrun};
 use super::clock::{pause, Deadline};
 use super::root::{Intent, Reached, Root};
 use super::sys;
-use super::words::quoted;
+use super::words::{quoted, words as kernel};
 use crate::declaration::Own;
 use crate::resource::{Answer, RootPath, Trouble};
 use crate::tool::systemctl::{self, is_template, Active, FileState, Unit, Verb};
@@ -28,6 +29,8 @@ const SETTLING: Duration = Duration::from_secs(1);
 const LOOKS: Duration = Duration::from_millis(100);
 /// How long the log of a unit that failed may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Names a mounted tree to systemctl.
+const ROOT_OPTION: &str = "--root=";
 /// The most aliases of aliases.
 const MOST_LINKS: usize = 8;
 
@@ -52,7 +55,7 @@ enum Known {
 impl Units {
     /// Of the machine under `root`, which is this one's own where `is_host`.
     pub fn new(root: PathBuf, is_host: bool) -> Units {
-        let tree = (!is_host).then(|| format!("--root={}", root.display()));
+        let tree = (!is_host).then(|| format!("{ROOT_OPTION}{}", root.display()));
         Units { tree, expected: BTreeSet::new(), known: HashMap::new() }
     }
 
@@ -76,11 +79,13 @@ impl Units {
         root: &mut Root,
         limit: Duration,
     ) -> Result<Answer, Trouble> {
-        if self.tree.is_some() {
+        if let Some(tree) = &self.tree {
             self.refuse_links(unit, root)?;
             if !enabling {
                 return Ok(Answer::NotApplicable(NOT_MOUNTED));
             }
+            let tree = Path::new(tree.trim_start_matches(ROOT_OPTION));
+            self.refuse_ways_out(unit, tree, root)?;
         }
         if !self.known.contains_key(unit) {
             self.look(unit, limit)?;
@@ -142,6 +147,25 @@ impl Units {
             }
         }
         Ok(told)
+    }
+
+    /// systemctl follows links as the kernel does, and not inside the tree.
+    fn refuse_ways_out(&self, unit: &str, tree: &Path, root: &mut Root) -> Result<(), Trouble> {
+        for dir in ["/etc", "/etc/systemd", "/etc/systemd/system"] {
+            let path = RootPath::parse(&format!("{dir}/{unit}")).expect("a unit's name is a name");
+            let inside = match root.reach(&path, Intent::See, "look at")? {
+                Reached::Missing(_) => None,
+                Reached::Parent(spot) => Some(sys::stat(&spot.dir.fd)),
+            };
+            let inside = inside.transpose().map_err(|error| looking(unit, &kernel(&error)))?;
+            let followed = std::fs::metadata(tree.join(&dir[1..])).ok();
+            let followed = followed.map(|it| (it.dev(), it.ino()));
+            if inside.map(|it| it.identity) != followed {
+                let cause = format!("a link on the way to {dir} leads out of the tree");
+                return Err(looking(unit, &cause));
+            }
+        }
+        Ok(())
     }
 
     /// In a mounted tree another name is a link; where one leads to the host's own unit, it is not

@@ -596,6 +596,11 @@ fn in_a_mounted_tree_units_are_enabled_and_nothing_runs() {
     assert!(cause(&applied).contains("static"), "{}", cause(&applied));
     web.apply_with(&root, all(json!([]))).converged();
     assert!(!web.exists(&format!("{wants}/shop.service")));
+
+    web.sh("rm -r /mnt/t/etc/systemd; mkdir /srv/systemd; ln -s /srv/systemd /mnt/t/etc/").ok();
+    let out = all(json!([{"id": "it", "type": "service", "unit": "shop", "enabled": true}]));
+    web.apply_with(&root, out).failed();
+    assert_eq!(web.run(["ls", "/srv/systemd"]).ok().stdout(), "", "nothing leaves the tree");
 }
 
 //
