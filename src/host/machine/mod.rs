@@ -18,6 +18,7 @@ mod sys;
 mod sysctl;
 #[cfg(test)]
 mod tests;
+mod units;
 mod words;
 mod xattr;
 
@@ -38,6 +39,7 @@ use files::Reader;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
+use units::Units;
 use words::{quoted, words};
 
 use crate::declaration::{Declaration, Own};
@@ -52,6 +54,9 @@ const MOST_DESCRIPTORS: usize = 4096;
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
 const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
 
+/// How long a tool may take to answer whether a declaration is to be refused.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The largest file of systemd's that is fetched, in bytes: its text must be looked at.
 const LARGEST_UNIT: u64 = 1 << 20;
 
@@ -65,6 +70,7 @@ pub struct Machine {
     ids: (u32, u32),
     reader: Reader,
     accounts: Accounts,
+    units: Units,
     fetcher: Fetcher,
     /// The last thing it did was to look.
     looking: bool,
@@ -89,6 +95,7 @@ impl Machine {
             ids: sys::effective_ids(),
             reader: Reader::new(),
             accounts: Accounts::default(),
+            units: Units::new(root.canonicalize().map_err(failed)?, is_host),
             fetcher: Fetcher::default(),
             looking: true,
             descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
@@ -116,6 +123,7 @@ impl Machine {
         for declared in &declaration.resources {
             match declared.resource.question() {
                 Question::Path { .. } | Question::Sysctl(_) | Question::Check(_) => {}
+                Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
             }
         }
     }
@@ -132,6 +140,9 @@ impl Machine {
                 .map_err(|cause| Trouble::new(format!("read sysctl {}", told(key)), cause)),
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
+            Question::Unit { unit, enabling } => {
+                self.units.ask(unit, enabling, &mut self.root, limit)
+            }
         }
     }
 
@@ -163,6 +174,16 @@ impl Machine {
                 self.run(command, limit)?;
                 Ok(Staged::nothing())
             }
+            Step::Unit { unit, verb } => {
+                self.forget();
+                self.units.act(unit, verb, limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::ReloadManager => {
+                self.forget();
+                self.units.reload_manager(limit)?;
+                Ok(Staged::nothing())
+            }
         }
     }
 
@@ -188,8 +209,14 @@ impl Machine {
 
     /// Whether what `question` asks about is, by the links that stand there now, the host's own.
     pub fn guard(&mut self, question: &Question) -> Result<(), Trouble> {
-        let Question::Path { path, holds, access } = *question else { return Ok(()) };
-        match self.root.reach(path, intent(holds, access), "touch") {
+        let seen = match *question {
+            Question::Path { path, holds, access } => {
+                self.root.reach(path, intent(holds, access), "touch").map(drop)
+            }
+            Question::Unit { .. } => self.ask(question, PATIENCE).map(drop),
+            Question::Sysctl(_) | Question::Check(_) => Ok(()),
+        };
+        match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
             _ => Ok(()),
         }
@@ -367,6 +394,7 @@ impl Machine {
     pub fn forget(&mut self) {
         self.root.forget();
         self.accounts.forget();
+        self.units.forget();
     }
 }
 

@@ -192,6 +192,11 @@ impl Root {
         lexical(&real).filter(|real| real.as_str() != place)
     }
 
+    /// What is the host's own.
+    pub fn own(&self) -> &Own {
+        &self.own
+    }
+
     /// The root's own directory.
     pub fn top(&self) -> &Dir {
         &self.top

@@ -7,7 +7,9 @@ use crate::diff;
 use crate::error::{Error, Stage};
 use crate::plan;
 use crate::report::{Line, Outcome};
-use crate::resource::{directory, Answer, Entry, Found, Make, Object, Place, Question, RootPath};
+use crate::resource::{
+    directory, Answer, Due, Entry, Found, Make, Object, Place, Question, RootPath,
+};
 use crate::resource::{Step, Trouble, Verdict};
 use crate::store::Source;
 
@@ -138,7 +140,7 @@ impl Pass<'_> {
             return Ok(decision);
         }
         loop {
-            let trouble = match self.look_up(turn, object) {
+            let trouble = match self.look_up(turn, object, Due::Nothing) {
                 Ok((verdict, note)) => match self.missing_parent(&verdict) {
                     None if cleared || !self.buries(object, kind, &verdict) => {
                         return self.weigh(turn, object, verdict, note, group)
@@ -243,7 +245,17 @@ impl Pass<'_> {
         turn: Turn<'d>,
         object: &Object,
     ) -> Result<Verdict<'d>, Trouble> {
-        self.look_up(turn, object).map(|(verdict, _)| verdict)
+        self.look_after(turn, object, Due::Nothing)
+    }
+
+    /// The same, once steps have been taken that amount to `refreshed` and are not recorded yet.
+    pub(super) fn look_after<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        object: &Object,
+        refreshed: Due,
+    ) -> Result<Verdict<'d>, Trouble> {
+        self.look_up(turn, object, refreshed).map(|(verdict, _)| verdict)
     }
 
     /// The same, and what is to be noted of it where it matches.
@@ -251,6 +263,7 @@ impl Pass<'_> {
         &mut self,
         turn: Turn<'d>,
         object: &Object,
+        refreshed: Due,
     ) -> Result<(Verdict<'d>, Option<Outcome>), Trouble> {
         let declared = turn.declared();
         let mut answer = self.machine.ask(&declared.resource.question(), declared.timeout)?;
@@ -260,7 +273,10 @@ impl Pass<'_> {
         }
         // In a dry run, what would be made counts as changed.
         let will_change = |it: &Object| self.ledger.is_dry() && self.promised.contains(it);
-        let known = self.ledger.known(turn, object, &will_change);
+        let mut known = self.ledger.known(turn, object, &will_change);
+        if known.past.due <= refreshed {
+            known.past.due = Due::Nothing;
+        }
         Ok((declared.resource.judge(&answer, &known.past)?, known.note))
     }
 
@@ -300,6 +316,7 @@ impl Pass<'_> {
         if !verdict.steps.is_empty() {
             return Ok(Decision::Act(verdict));
         }
+        let note = note.or_else(|| self.parts_otherwise(object, &verdict));
         if let Some(outcome) = note {
             if self.ledger.is_dry() {
                 self.line(turn, outcome, 0, noted(outcome), None);
@@ -308,6 +325,13 @@ impl Pass<'_> {
             }
         }
         Ok(Decision::Settled)
+    }
+
+    /// What is to be put back on leaving is no longer what the store holds.
+    fn parts_otherwise(&self, object: &Object, verdict: &Verdict) -> Option<Outcome> {
+        let held = self.ledger.state().get(object.as_str())?.before;
+        let before = verdict.before.as_deref()?;
+        (Some(before) != held).then_some(Outcome::Unchanged)
     }
 
     /// What is to be let go of has its name beneath this, which is no directory. Once this is made,

@@ -26,12 +26,17 @@ pub mod peer;
 pub mod service;
 pub mod symlink;
 pub mod sysctl;
+#[cfg(test)]
+mod tests;
+mod unit_before;
 pub mod user;
 pub mod wanted;
 
 use std::fmt;
 
 pub use path::RootPath;
+
+use crate::tool::systemctl::{FileState, Unit, Verb};
 
 /// The `detail` of a thing that is not there at all.
 pub const ABSENT: &str = "absent";
@@ -173,6 +178,13 @@ pub enum Question<'a> {
     Sysctl(&'a str),
     /// Does this command exit 0?
     Check(Command<'a>),
+    /// What does the service manager know of this unit?
+    Unit {
+        /// Its whole name.
+        unit: &'a str,
+        /// Whether it is started at boot matters: all that a mounted tree can tell.
+        enabling: bool,
+    },
 }
 
 /// What a regular file is compared with. `Debug` shows no bytes: they may be a secret.
@@ -217,6 +229,10 @@ pub enum Answer {
     Sysctl(Option<String>),
     /// To [`Question::Check`].
     Check(CheckAnswer),
+    /// To [`Question::Unit`], of the running machine.
+    Unit(Unit),
+    /// To [`Question::Unit`], of a mounted tree or a template.
+    UnitFile(FileState),
     /// The question makes no sense here (a kernel value of a mounted tree), and why.
     NotApplicable(&'static str),
 }
@@ -324,6 +340,15 @@ pub enum Step<'a> {
     },
     /// Run a command to its end; anything but exit 0 is a failure.
     Run(Command<'a>),
+    /// Have the service manager do this to a unit, and see that it lasts.
+    Unit {
+        /// The unit's whole name.
+        unit: &'a str,
+        /// What is done.
+        verb: Verb,
+    },
+    /// Have the service manager read its units' files again.
+    ReloadManager,
     /// Remove the entry at this path if it is still of this kind; a directory only when empty.
     Remove {
         /// Where.

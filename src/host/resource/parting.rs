@@ -66,6 +66,7 @@ pub fn parting(kind: &str, standing: Standing) -> Parting {
         ("file", Standing::Created) => Parting::Remove(Removable::File),
         ("directory", Standing::Created) => Parting::Remove(Removable::Directory),
         ("symlink", Standing::Created) => Parting::Remove(Removable::Symlink),
+        ("service", _) => Parting::Undo(&super::unit_before::AsBefore),
         ("sysctl", _) => Parting::Undo(&super::sysctl::PutBack),
         _ => Parting::Forget,
     }
