@@ -1,3 +1,4 @@
 //! What each tool is asked and what it answers: argument vectors and parsers. Pure.
 
+pub mod authorized_keys;
 pub mod shadow;

@@ -1,8 +1,18 @@
-//! The account files, passwd(5) and group(5). Pure.
+//! The account files, passwd(5), group(5) and shadow(5), and the tools that change them. Pure.
 //!
-//! Both begin `name:password:id:`. A line that the C library would not take for an account is not
-//! one here either: blank, a comment, a NIS line (`+`, `-`), too few fields, an id that is no
-//! number or that the kernel reserves.
+//! The first two begin `name:password:id:`. A line that the C library would not take for an account
+//! is not one here either: blank, a comment, a NIS line (`+`, `-`), too few fields, an id that is
+//! no number or that the kernel reserves. No password leaves here, not even as its hash.
+
+mod calls;
+mod login;
+mod user;
+
+pub use calls::{
+    add_group, add_user, change_user, lock, mend_login, unlock, Call, Change, NewUser,
+};
+pub use login::{login_of, Login};
+pub use user::{groups_of, has_group, user_of, User};
 
 /// Which of the two files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
