@@ -131,5 +131,5 @@ pub(super) fn renumbered(kind: &str, name: &str, found: u32, declared: u32) -> T
         "its number is {found} and not {declared}, and a number is never changed: its files would \
          become someone else's"
     );
-    Trouble::new(format!("adopt {kind} {name}"), cause)
+    Trouble::new(format!("have {kind} {name} as declared"), cause)
 }

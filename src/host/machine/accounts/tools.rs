@@ -30,13 +30,13 @@ pub(in crate::machine) fn run(
     argv.extend(call.arguments.iter().map(String::as_str));
     let cause = match child::run(child::Call::new(&argv), limit) {
         Ok(ended) if ended.how == How::Exited(0) => return Ok(()),
-        Ok(ended) => ended.said(),
+        Ok(ended) => format!("{} {}", call.tool, ended.said()),
         Err(Unrun::NotFound(cause)) => {
             format!("{cause}; it comes with the package passwd, shadow or shadow-utils")
         }
         Err(Unrun::Failed(cause)) => cause,
     };
-    Err(Trouble::new(format!("have {} make or change {}", call.tool, call.account), cause))
+    Err(Trouble::new(&call.doing, cause))
 }
 
 /// What of a user's home is to be.

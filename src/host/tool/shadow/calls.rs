@@ -10,8 +10,8 @@ use super::login::LET_GO;
 pub struct Call {
     /// The tool.
     pub tool: &'static str,
-    /// The account, for a person: `user alice`.
-    pub account: String,
+    /// What it is for, for a person: `make user alice`.
+    pub doing: String,
     /// Its arguments.
     pub arguments: Vec<String>,
 }
@@ -59,7 +59,7 @@ pub fn add_group(name: &str, gid: Option<u32>, system: bool) -> Call {
     let mut arguments = Vec::new();
     option(&mut arguments, "--gid", gid);
     flag(&mut arguments, "--system", system);
-    call("groupadd", "group", name, arguments)
+    call("groupadd", "make group", name, arguments)
 }
 
 /// Makes a user.
@@ -76,7 +76,7 @@ pub fn add_user(user: &NewUser<'_>) -> Call {
     // Said either way: which of the two is the default differs between distributions.
     let home = if user.makes_home { "--create-home" } else { "--no-create-home" };
     flag(&mut arguments, home, true);
-    call("useradd", "user", user.name, arguments)
+    call("useradd", "make user", user.name, arguments)
 }
 
 /// Changes the user `name`; `None` where nothing is to be changed.
@@ -87,7 +87,7 @@ pub fn change_user(name: &str, change: &Change<'_>) -> Option<Call> {
     option(&mut arguments, "--home", change.home);
     option(&mut arguments, "--shell", change.shell);
     option(&mut arguments, "--comment", change.comment);
-    (!arguments.is_empty()).then(|| call("usermod", "user", name, arguments))
+    (!arguments.is_empty()).then(|| call("usermod", "change user", name, arguments))
 }
 
 /// Locks the login of the user `name` in the way by which the host knows it again. The expiry keeps
@@ -95,7 +95,7 @@ pub fn change_user(name: &str, change: &Change<'_>) -> Option<Call> {
 pub fn lock(name: &str) -> Call {
     let mut arguments = vec!["--lock".into()];
     option(&mut arguments, "--expiredate", Some(LET_GO));
-    call("usermod", "user", name, arguments)
+    call("usermod", "lock user", name, arguments)
 }
 
 /// Undoes [`lock`]. There is a password behind the lock where `restores` says so: usermod 4.13
@@ -104,7 +104,7 @@ pub fn unlock(name: &str, restores: bool) -> Call {
     let mut arguments = Vec::new();
     flag(&mut arguments, "--unlock", restores);
     option(&mut arguments, "--expiredate", Some(""));
-    call("usermod", "user", name, arguments)
+    call("usermod", "change user", name, arguments)
 }
 
 /// Gives the user `name`, which has none, a line in shadow(5) that no password opens.
@@ -112,9 +112,9 @@ pub fn mend_login(name: &str) -> Call {
     unlock(name, false)
 }
 
-fn call(tool: &'static str, kind: &str, name: &str, mut arguments: Vec<String>) -> Call {
+fn call(tool: &'static str, doing: &str, name: &str, mut arguments: Vec<String>) -> Call {
     arguments.extend(["--".into(), name.into()]);
-    Call { tool, account: format!("{kind} {name}"), arguments }
+    Call { tool, doing: format!("{doing} {name}"), arguments }
 }
 
 fn flag(arguments: &mut Vec<String>, name: &str, is_set: bool) {
