@@ -240,7 +240,8 @@ impl Pass<'_> {
             Ok(farewell) if farewell.steps.is_empty() => farewell.into(),
             Ok(farewell) => {
                 let doing = format!("undo what was done to {}", it.object);
-                Gone::Not(Trouble::new(doing, format!("not yet: {}", farewell.detail)))
+                let cause = format!("the steps reported success, yet {}", farewell.detail);
+                Gone::Not(Trouble::new(doing, cause))
             }
             Err(trouble) => Gone::Not(trouble),
         }

@@ -45,7 +45,7 @@ pub struct Farewell<'a> {
     pub steps: Vec<Step<'a>>,
     /// How it has ended once no steps are left.
     pub ends: Ends,
-    /// Why so, or how, where that is not plain.
+    /// With steps, what differs; without, why it ended so, or how, where that is not plain.
     pub detail: String,
 }
 

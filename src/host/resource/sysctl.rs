@@ -72,11 +72,12 @@ impl Undo for PutBack {
             (None, _) => end(Ends::Forgotten, ""),
             (_, Answer::NotApplicable(why)) => end(Ends::Left, why),
             (_, Answer::Sysctl(None)) => end(Ends::Forgotten, "the kernel has no such key now"),
+            (Some(value), Answer::Sysctl(Some(found))) if same_words(found, value) => {
+                end(Ends::Removed, &format!("{value:?} put back"))
+            }
             (Some(value), Answer::Sysctl(Some(found))) => {
-                let put_back = end(Ends::Removed, &format!("{value:?} put back"));
-                let step = Step::Sysctl { key: it.name, value };
-                let steps = if same_words(found, value) { vec![] } else { vec![step] };
-                Farewell { steps, ..put_back }
+                let differs = end(Ends::Removed, &format!("{found:?} → {value:?}"));
+                Farewell { steps: vec![Step::Sysctl { key: it.name, value }], ..differs }
             }
             (_, other) => return Err(other.mismatch()),
         })
