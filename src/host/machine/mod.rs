@@ -176,7 +176,9 @@ impl Machine {
                 Ok(Staged::done(spot, &path, Kind::File, Dirty::Name))
             }
             Step::Home(user) => self.settle_home(user, Home::There, limit),
-            Step::Keys { user, keys } => self.settle_home(user, Home::Keys(keys), limit),
+            Step::Keys { user, keys, ref home } => {
+                self.settle_home(user, Home::Keys(keys, home.as_deref()), limit)
+            }
             Step::Run(command) => {
                 self.forget();
                 self.run(command, limit)?;

@@ -339,6 +339,8 @@ pub enum Step<'a> {
         user: &'a str,
         /// The lines; none take the host's block away.
         keys: &'a [Box<str>],
+        /// In this home, which was the user's before; absent: in its own.
+        home: Option<Box<str>>,
     },
     /// Run a command to its end; anything but exit 0 is a failure.
     Run(Command<'a>),

@@ -113,7 +113,7 @@ impl User {
             makes_home: !self.system || !keys.is_empty(),
         }))];
         if !keys.is_empty() {
-            steps.push(Step::Keys { user: &self.name, keys });
+            steps.push(Step::Keys { user: &self.name, keys, home: None });
         }
         Verdict { steps, detail: super::ABSENT.into(), ..Verdict::default() }
     }
@@ -167,8 +167,7 @@ impl User {
         }
     }
 
-    /// Its home, which a user that the host made has, and its keys. What the host put into a home
-    /// that it leaves goes first.
+    /// Its home, which a user that the host made has, and its keys.
     fn settle_home<'a>(
         &'a self,
         found: &FoundUser,
@@ -180,21 +179,25 @@ impl User {
         }
         let Some(keys) = self.keys.as_deref() else { return Ok(()) };
         let there = found.keys.as_ref().map_err(Trouble::clone)?;
-        let moves = self.home.as_deref().is_some_and(|it| Some(it) != found.line.home.as_deref());
-        if moves && !there.lines.is_empty() {
-            work.steps.insert(0, Step::Keys { user: &self.name, keys: &[] });
-        }
-        let exposed = there.exposed && !moves && !keys.is_empty();
-        let there = if moves { &[][..] } else { &there.lines };
-        if !there.iter().map(String::as_str).eq(keys.iter().map(|key| &**key)) {
-            let differs = match (there.len(), keys.len()) {
+        let (user, old) = (&*self.name, found.line.home.as_deref());
+        let put = Step::Keys { user, keys, home: None };
+        if self.home.is_some() && self.home.as_deref() != old {
+            // What the host put into a home that the user leaves goes, once it has left.
+            if !keys.is_empty() {
+                work.add(put, format!("keys 0 → {}", keys.len()));
+            }
+            if !there.lines.is_empty() {
+                let home = old.map(Box::from);
+                work.steps.push(Step::Keys { user, keys: &[], home });
+            }
+        } else if !there.lines.iter().map(String::as_str).eq(keys.iter().map(|key| &**key)) {
+            let differs = match (there.lines.len(), keys.len()) {
                 (found, declared) if found == declared => "other keys".into(),
                 (found, declared) => format!("keys {found} → {declared}"),
             };
-            work.add(Step::Keys { user: &self.name, keys }, differs);
-        } else if exposed {
-            let differs = "others may write where its keys are";
-            work.add(Step::Keys { user: &self.name, keys }, differs);
+            work.add(put, differs);
+        } else if there.exposed && !keys.is_empty() {
+            work.add(put, "others may write where its keys are");
         }
         Ok(())
     }
@@ -232,7 +235,7 @@ impl Undo for LockOut {
         }
         match &found.keys {
             Ok(keys) if keys.lines.is_empty() => {}
-            Ok(_) => steps.push(Step::Keys { user: it.name, keys: &[] }),
+            Ok(_) => steps.push(Step::Keys { user: it.name, keys: &[], home: None }),
             // Whatever its home is like, its login is locked first.
             Err(_) if !is_locked => {}
             Err(trouble) => return Err(trouble.clone()),

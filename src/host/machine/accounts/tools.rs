@@ -43,8 +43,9 @@ pub(in crate::machine) fn run(
 pub(in crate::machine) enum Home<'a> {
     /// That it is there.
     There,
-    /// That these are the host's own lines in its authorized_keys.
-    Keys(&'a [Box<str>]),
+    /// That these are the host's own lines in its authorized_keys; those in this home, if one is
+    /// named.
+    Keys(&'a [Box<str>], Option<&'a str>),
 }
 
 impl Accounts {
@@ -63,7 +64,8 @@ impl Accounts {
         let holder = Holder { name, uid, gid, home };
         match wanted {
             Home::There => make_home(holder, &mut site),
-            Home::Keys(keys) => put(holder, keys, &mut site),
+            Home::Keys(keys, None) => put(holder, keys, &mut site),
+            Home::Keys(keys, home) => put(Holder { home, ..holder }, keys, &mut site),
         }
     }
 }
