@@ -348,6 +348,20 @@ fn what_the_tools_refuse_is_told_in_their_words() {
     root.converge(&user(""));
 }
 
+// R-9
+#[test]
+fn what_could_not_be_made_is_not_taken_for_ours_when_a_person_makes_it() {
+    let Some(root) = tree("accounts-withdrawn") else { return };
+    root.apply(&user(r#","uid":1200"#)).expect(1, &["u failed"]);
+    let owned = root.host(&["--json", "owned"]);
+    assert_eq!(owned.report()["owned"].as_array().unwrap().len(), 0, "{}", owned.out);
+    root.put("/etc/passwd", &format!("{}alice:x:1300:1200::/:/bin/sh\n", root.text("/etc/passwd")));
+    root.put("/etc/shadow", &format!("{}alice:*:19000::::::\n", root.text("/etc/shadow")));
+    root.converge(&user(""));
+    root.apply("").expect(0, &["u forgotten"]);
+    assert_eq!(line(&root, "/etc/shadow", "alice"), "alice:*:19000::::::");
+}
+
 // R-14
 #[test]
 fn a_group_of_the_users_own_name_is_its_own() {
