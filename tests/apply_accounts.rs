@@ -305,6 +305,11 @@ fn keys_move_with_a_home_that_is_declared_elsewhere() {
     assert_eq!(root.owner("/srv/deep/alice"), root.owner(new));
     assert_eq!(root.mode("/srv/deep/alice"), 0o700);
     root.apply(&at("/srv/deep/alice")).expect(0, &["u unchanged"]);
+    // The same place by another name.
+    root.link("/data", "srv");
+    root.apply(&at("/data/deep/alice/")).expect(0, &["u changed"]);
+    assert!(root.text(new).contains(ALICE));
+    root.apply(&at("/srv/deep/alice")).expect(0, &["u changed"]);
     fs::remove_dir_all(root.at("/srv/deep")).unwrap();
     root.reconcile().expect(0, &["u corrected"]);
     assert!(root.text(new).contains(ALICE));

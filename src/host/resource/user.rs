@@ -182,14 +182,12 @@ impl User {
         let (user, old) = (&*self.name, found.line.home.as_deref());
         let put = Step::Keys { user, keys, home: None };
         if self.home.is_some() && self.home.as_deref() != old {
-            // What the host put into a home that the user leaves goes, once it has left.
-            if !keys.is_empty() {
-                work.add(put, format!("keys 0 → {}", keys.len()));
-            }
+            // What the host put into a home that the user has left goes first: both may be one.
             if !there.lines.is_empty() {
                 let home = old.map(Box::from);
                 work.steps.push(Step::Keys { user, keys: &[], home });
             }
+            work.steps.push(put);
         } else if !there.lines.iter().map(String::as_str).eq(keys.iter().map(|key| &**key)) {
             let differs = match (there.lines.len(), keys.len()) {
                 (found, declared) if found == declared => "other keys".into(),
@@ -312,9 +310,18 @@ pub static KIND: Kind = Kind {
         let name = fields.take_text("name").expect("the table requires name");
         let mut text = |field| fields.take_text(field);
         let (home, shell, comment) = (text("home"), text("shell"), text("comment"));
+        let home = home.map(|home| trimmed(&home));
         Box::new(User { name, uid, group, groups, home, shell, comment, system, keys })
     }),
 };
+
+/// A home as the tools write it: usermod 4.13 takes slashes off its end.
+fn trimmed(home: &str) -> Box<str> {
+    match home.trim_end_matches('/') {
+        "" => "/".into(),
+        bare => bare.into(),
+    }
+}
 
 // passwd(5) parts its fields with colons.
 static PLACE: Text = Text {
@@ -348,3 +355,6 @@ static KEY: Text = Text {
         printable(text) && !text.starts_with('#') && words.windows(2).any(key)
     },
 };
+
+#[cfg(test)]
+mod tests;

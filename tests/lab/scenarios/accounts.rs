@@ -140,13 +140,13 @@ fn the_host_killed_in_the_middle_leaves_what_the_next_run_finishes() {
     let bare = json!({"id": "alice", "type": "user", "name": "alice", "authorized_keys": [KEY]});
     for script in [between].into_iter().chain(within) {
         stand_in(&web, "useradd", &script);
-        let cut = web.apply(declared(&[bare.clone()]));
+        let cut = web.apply(declared(std::slice::from_ref(&bare)));
         assert_eq!(cut.code(), 128 + 9, "{script}: {}", cut.stderr());
         web.run(["rm", &format!("{BEFORE}/useradd")]).ok();
         let owned = host(&web, "owned");
         assert_eq!(owned["owned"][0]["object"], "user:alice", "an intent counts as owned: {owned}");
-        web.apply(declared(&[bare.clone()])).converged();
-        web.apply(declared(&[bare.clone()])).idle();
+        web.apply(declared(std::slice::from_ref(&bare))).converged();
+        web.apply(declared(std::slice::from_ref(&bare))).idle();
         web.sh("pwck -qr; getent group alice").ok();
         assert_eq!(web.run(["su", "alice", "-c", "id -un"]).ok().stdout(), "alice", "{script}");
         assert_eq!(web.stat("/home/alice", "%U:%G"), "alice:alice", "{script}");

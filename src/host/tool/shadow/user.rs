@@ -1,6 +1,6 @@
 //! A user's line of passwd(5), and the groups that list it in group(5). Pure.
 
-use super::{id, File};
+use super::{id, number, File};
 
 /// A user as passwd(5) has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,11 +34,6 @@ fn user(uid: u32, rest: &[u8]) -> Option<User> {
     let home = String::from_utf8(field().to_vec()).ok();
     let shell = String::from_utf8_lossy(field()).into_owned();
     Some(User { uid, gid, comment, home, shell })
-}
-
-fn number(digits: &[u8]) -> Option<u32> {
-    let digits = std::str::from_utf8(digits).ok()?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
 /// The names of the groups whose lines list `user` as a member, in their order.
