@@ -377,6 +377,41 @@ fn a_group_of_the_users_own_name_is_its_own() {
     root.apply(&all).expect(0, &["g unchanged", "u unchanged"]);
 }
 
+// R-2
+#[test]
+fn a_tree_with_no_account_files_but_passwd_will_do() {
+    let Some(root) = tree("accounts-bare") else { return };
+    for file in ["/etc/group", "/etc/shadow", "/etc/gshadow", "/etc/login.defs"] {
+        fs::remove_file(root.at(file)).unwrap();
+    }
+    root.converge(&with_keys(&[ALICE]));
+    assert!(line(&root, "/etc/passwd", "alice").starts_with("alice:!:"));
+    root.apply(&with_keys(&[ALICE])).expect(0, &["u unchanged"]);
+    let run = root.apply("").expect(1, &["u failed"]);
+    assert!(run.err.contains("lock user alice: usermod exited"), "{}", run.err);
+    assert!(run.err.contains("shadow passwords required"), "{}", run.err);
+    fs::remove_file(root.at("/etc/passwd")).unwrap();
+    root.apply("").expect(0, &["u removed"]);
+}
+
+// R-2
+#[test]
+fn roots_own_keys_can_be_declared_and_are_let_be() {
+    let Some(root) = tree("accounts-root") else { return };
+    let keys = |key: &str| {
+        format!(r#"{{"id":"r","type":"user","name":"root","authorized_keys":["{key}"]}}"#)
+    };
+    let file = "/root/.ssh/authorized_keys";
+    root.apply(&keys(ALICE)).expect(0, &["r changed"]);
+    assert!(root.text(file).contains(ALICE));
+    assert_eq!((root.mode("/root"), root.mode(file), root.owner(file)), (0o700, 0o600, (0, 0)));
+    root.apply(&keys(BOB)).expect(0, &["r changed"]);
+    root.apply(&keys(BOB)).expect(0, &["r unchanged"]);
+    root.apply("").expect(0, &["r forgotten"]);
+    assert!(root.text(file).contains(BOB), "an adopted account is forgotten as it is");
+    assert_eq!(line(&root, "/etc/shadow", "root"), "root:*:19000::::::");
+}
+
 // R-9
 #[test]
 fn an_account_that_was_made_by_half_is_completed() {

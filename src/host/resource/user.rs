@@ -134,7 +134,12 @@ impl User {
             let mend = shadow::mend_login(&self.name);
             work.add(Step::Account(mend), "not in /etc/shadow");
         }
-        if self.group.is_none() && !found.has_group && namesake.is_none() {
+        // A number without a name may also be the machine's default for all users. One of its own
+        // is the user's number where that was free, and useradd makes the home after the group.
+        let own = found.line.gid == found.line.uid
+            || found.login == Shadow::Missing
+            || !self.system && found.has_home == Some(false);
+        if self.group.is_none() && !found.has_group && namesake.is_none() && own {
             let group = shadow::add_group(&self.name, Some(found.line.gid), self.system);
             work.add(Step::Account(group), format!("no group has its {}", found.line.gid));
         }

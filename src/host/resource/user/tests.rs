@@ -154,6 +154,16 @@ fn only_what_the_host_made_is_completed() {
     for standing in [Standing::Unowned, Standing::Adopted] {
         assert_eq!(steps(&user, &half(), standing), [""; 0]);
     }
+    let nameless = |gid| {
+        here(|it| {
+            it.line.gid = gid;
+            it.has_group = false;
+        })
+    };
+    let user = User { group: None, ..bob() };
+    let first = |gid| steps(&user, &nameless(gid), Standing::Created).swap_remove(0);
+    assert_eq!(first(7), "groupadd --gid 7 -- bob");
+    assert_eq!(first(100), "usermod --gid 8 -- bob", "the machine's default, perhaps");
     let system = User { system: true, ..bob() };
     let no_home = here(|it| it.has_home = Some(false));
     assert_eq!(steps(&system, &no_home, Standing::Created), [""; 0]);
