@@ -394,6 +394,22 @@ fn a_tree_with_no_account_files_but_passwd_will_do() {
     root.apply("").expect(0, &["u removed"]);
 }
 
+// R-9
+#[test]
+fn a_home_that_is_somebody_elses_gets_no_keys_and_holds_up_no_parting() {
+    let Some(root) = tree("accounts-foreign") else { return };
+    root.mkdir("/s/www");
+    chown(root.at("/s/www"), Some(1200), Some(1200)).unwrap();
+    let at = |keys: &str| user(&format!(r#","home":"/s/www"{keys}"#));
+    root.converge(&at(""));
+    let with_keys = at(&format!(r#","authorized_keys":["{ALICE}"]"#));
+    let run = root.apply(&with_keys).expect(1, &["u failed"]);
+    assert!(run.err.contains("/s/www\": it belongs to user 1200 and not to alice"), "{}", run.err);
+    assert!(!root.has("/s/www/.ssh"));
+    root.apply("").expect(0, &["u left"]);
+    assert!(line(&root, "/etc/shadow", "alice").ends_with(":2:"));
+}
+
 // R-2
 #[test]
 fn roots_own_keys_can_be_declared_and_are_let_be() {

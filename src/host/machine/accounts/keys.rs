@@ -48,6 +48,8 @@ pub(in crate::machine) struct Site<'a> {
 enum Reach {
     /// Not even the home.
     Nothing,
+    /// The home, which is somebody else's: no key is taken from there, nor put there.
+    Foreign(Trouble),
     /// The home; this is where its `.ssh` would be.
     Home(Spot),
     /// `.ssh`; this is where the file would be.
@@ -63,11 +65,12 @@ impl Holder<'_> {
     }
 
     fn beneath(&self, rest: &str) -> Result<RootPath, Trouble> {
-        let home = self.home.unwrap_or_default();
-        RootPath::parse(&format!("{home}{rest}")).map_err(|why| {
-            let shown = quoted(home.as_bytes());
-            Trouble::new(format!("find the home of user {}", self.name), format!("{shown} {why}"))
-        })
+        let failed = |cause| Trouble::new(format!("find the home of user {}", self.name), cause);
+        // Without one, `rest` would lead to the top of the root.
+        let home = self.home.filter(|home| home.starts_with('/'));
+        let home = home.ok_or_else(|| failed("passwd(5) names no absolute path".to_string()))?;
+        RootPath::parse(&format!("{home}{rest}"))
+            .map_err(|why| failed(format!("{} {why}", quoted(home.as_bytes()))))
     }
 
     /// Refuses what is not the user's own.
@@ -101,18 +104,19 @@ pub(super) fn put(holder: Holder, keys: &[Box<str>], site: &mut Site) -> Result<
     match reach(&holder, site.root)? {
         Reach::Directory(spot) if !keys.is_empty() => {
             close(&spot, &path)?;
-            let text = Parted::default().with(keys);
+            let text = bounded(Parted::default().with(keys), &path)?;
             in_place(spot, &made(&holder, &path, Make::Bytes(&text), 0o600), site)
         }
         Reach::File(spot, stat) => {
             close(&spot, &path)?;
-            let text = read(&spot, stat, &path)?.with(keys);
+            let text = bounded(read(&spot, stat, &path)?.with(keys), &path)?;
             if text.is_empty() {
                 return remove(spot, &path);
             }
             let place = made(&holder, &path, Make::Bytes(&text), stat.mode & !EXPOSED);
             in_place(spot, &Place { over: true, gid: stat.gid, ..place }, site)
         }
+        Reach::Foreign(trouble) if !keys.is_empty() => Err(trouble),
         Reach::Nothing | Reach::Home(_) if !keys.is_empty() => {
             Err(trouble(&path, "write", "its directory went away meanwhile"))
         }
@@ -167,8 +171,8 @@ fn reach(holder: &Holder, root: &mut Root) -> Result<Reach, Trouble> {
         return Ok(Reach::Nothing);
     };
     let stat = sys::stat(&home.dir.fd).map_err(|error| failed(&directory, &error))?;
-    if stat.uid != 0 {
-        holder.owns(&stat, &holder.home()?)?;
+    if let (true, Err(foreign)) = (stat.uid != 0, holder.owns(&stat, &holder.home()?)) {
+        return Ok(Reach::Foreign(foreign));
     }
     let no_link = "in a user's home no link is followed, and nothing else is taken for it";
     match sys::stat_at(&home.dir.fd, &home.name) {
@@ -214,6 +218,17 @@ fn read(spot: &Spot, seen: Stat, path: &RootPath) -> Result<Parted, Trouble> {
         return Err(failed(format!("it has more than {LARGEST} bytes")));
     }
     part(&text).map_err(|why| failed(format!("{why}; mend it, or take the block out")))
+}
+
+/// What could not be read again is not written.
+fn bounded(text: Vec<u8>, path: &RootPath) -> Result<Vec<u8>, Trouble> {
+    match text.len() as u64 {
+        0..=LARGEST => Ok(text),
+        size => {
+            let cause = format!("it would have {size} bytes, and {LARGEST} are the most");
+            Err(trouble(path, "write", cause))
+        }
+    }
 }
 
 /// Lets nobody but its owner write into the directory of keys.

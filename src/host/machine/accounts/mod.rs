@@ -2,8 +2,8 @@
 //!
 //! Names are looked up for whoever needs a number; accounts are looked at, and changed by the tools
 //! for it. A static binary has no getpwnam(3). The files of the root are read, and where it is this
-//! machine's own, getent(1) is asked for what they do not have (a directory service's
-//! accounts). Answers are kept until a step is taken, since a step may make an account.
+//! machine's own, getent(1) is asked for what they do not have (a directory service's accounts).
+//! Answers are kept until a step is taken, since a step may make an account.
 
 mod keys;
 mod look;

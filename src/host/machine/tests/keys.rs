@@ -68,6 +68,28 @@ fn a_file_that_is_too_large_or_odd_is_refused_and_kept() {
     trouble(put(&mut machine, &["ssh-rsa AAAA 2"]), "more than 16777216 bytes");
 }
 
+#[test]
+fn keys_without_a_place_or_too_many_are_written_nowhere() {
+    if !is_root("keys_without_a_place_or_too_many_are_written_nowhere") {
+        return;
+    }
+    let scratch = home();
+    let mut machine = scratch.machine();
+    let long = "x".repeat(1 << 20);
+    trouble(put(&mut machine, &[&*long; 17]), "and 16777216 are the most");
+    assert_eq!(scratch.names("/home/alice/.ssh"), Vec::<String>::new());
+    for home in ["", "home/alice", "/home/../alice", "/home/alice\u{0}"] {
+        scratch.file("/etc/passwd", format!("alice:x:{ALICE}:{ALICE}::{home}:/bin/sh\n"));
+        let mut machine = scratch.machine();
+        let refused = put(&mut machine, &["ssh-rsa AAAA 1"]).unwrap_err();
+        assert!(refused.doing.contains("find the home of user alice"), "{home:?}: {refused}");
+        assert_eq!(found(&mut machine).keys.unwrap_err(), refused);
+    }
+    scratch.file("/etc/passwd", b"alice:x:4001:4001::/home/\xff:/bin/sh\n");
+    trouble(put(&mut scratch.machine(), &["ssh-rsa AAAA 1"]), "no absolute path");
+    assert_eq!(scratch.names("/"), ["etc", "home", "root"]);
+}
+
 /// Runs `swap` again and again beside `check`.
 fn against(swap: impl Fn() + Sync, check: impl FnOnce()) {
     let over = AtomicBool::new(false);
