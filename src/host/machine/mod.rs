@@ -31,7 +31,7 @@ pub use sys::set_out;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use accounts::{Accounts, Source};
+use accounts::{Accounts, Home, Site, Source};
 use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
@@ -43,6 +43,7 @@ use units::Units;
 use words::{quoted, words};
 
 use crate::declaration::{Declaration, Own};
+use crate::resource::account::{Ask, AskUser};
 use crate::resource::{
     Access, Answer, CheckAnswer, Command, Found, Holds, Make, Object, PathAnswer, Place, Question,
     Removable, RootPath, Step, Trouble,
@@ -122,7 +123,10 @@ impl Machine {
     pub fn expect(&mut self, declaration: &Declaration) {
         for declared in &declaration.resources {
             match declared.resource.question() {
-                Question::Path { .. } | Question::Sysctl(_) | Question::Check(_) => {}
+                Question::Path { .. }
+                | Question::Sysctl(_)
+                | Question::Account(_)
+                | Question::Check(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
             }
         }
@@ -138,6 +142,11 @@ impl Machine {
             Question::Sysctl(key) => sysctl::read(key)
                 .map(Answer::Sysctl)
                 .map_err(|cause| Trouble::new(format!("read sysctl {}", told(key)), cause)),
+            Question::Account(ask) => {
+                self.see();
+                let Machine { root, reader, is_host, accounts, .. } = self;
+                accounts.look(ask, &mut Source { root, reader, is_host: *is_host })
+            }
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
             Question::Unit { unit, enabling } => {
@@ -168,6 +177,18 @@ impl Machine {
                 let doing = || format!("write sysctl {}", told(key));
                 written.map_err(|cause| Trouble::new(doing(), cause))?;
                 Ok(Staged::nothing())
+            }
+            Step::Account(ref call) => {
+                self.forget();
+                accounts::run(call, &self.root, self.is_host, limit)?;
+                // Each file is made durable by the tool, its name in /etc is not.
+                let path = RootPath::parse("/etc/passwd").expect("it is a path");
+                let spot = self.spot(&path, Intent::See, "make durable")?;
+                Ok(Staged::done(spot, &path, Kind::File, Dirty::Name))
+            }
+            Step::Home(user) => self.settle_home(user, Home::There, limit),
+            Step::Keys { user, keys, ref home } => {
+                self.settle_home(user, Home::Keys(keys, home.as_deref()), limit)
             }
             Step::Run(command) => {
                 self.forget();
@@ -213,8 +234,12 @@ impl Machine {
             Question::Path { path, holds, access } => {
                 self.root.reach(path, intent(holds, access), "touch").map(drop)
             }
+            Question::Account(Ask::User(AskUser { home: Some(home), .. })) => {
+                let Ok(keys) = RootPath::parse(&format!("{home}/.ssh")) else { return Ok(()) };
+                self.root.reach(&keys, Intent::Change, "touch").map(drop)
+            }
             Question::Unit { .. } => self.ask(question, PATIENCE).map(drop),
-            Question::Sysctl(_) | Question::Check(_) => Ok(()),
+            Question::Sysctl(_) | Question::Account(_) | Question::Check(_) => Ok(()),
         };
         match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
@@ -270,10 +295,7 @@ impl Machine {
         access: &Access,
         limit: Duration,
     ) -> Result<PathAnswer, Trouble> {
-        if !self.looking {
-            self.root.forget();
-            self.looking = true;
-        }
+        self.see();
         let found = match self.root.reach(path, intent(holds, access), "look at")? {
             Reached::Missing(ancestor) => Found::NoParent(ancestor),
             Reached::Parent(spot) => self
@@ -380,6 +402,23 @@ impl Machine {
             Err(unrun) => unrun.into_cause(),
         };
         Err(Trouble::new(format!("run {}", shown(command)), cause))
+    }
+
+    fn settle_home(&mut self, user: &str, home: Home, limit: Duration) -> Result<Staged, Trouble> {
+        self.forget();
+        let Machine { root, reader, is_host, accounts, fetcher, .. } = self;
+        let site = Site { root, reader, fetcher, limit };
+        let settled = accounts.settle_home(user, home, *is_host, site);
+        self.forget();
+        settled.map(|()| Staged::nothing())
+    }
+
+    /// Before a look: what was walked to for a change may have become another thing.
+    fn see(&mut self) {
+        if !self.looking {
+            self.root.forget();
+            self.looking = true;
+        }
     }
 
     /// Before anything is changed: what is acted upon is walked to afresh, whatever a look saw.

@@ -339,8 +339,16 @@ impl Pass<'_> {
                 self.ledger.withdrawn(member, &Object::at(&parent))?;
             }
         }
-        // Whether a command or a kernel write did anything cannot be seen from outside.
-        let Some(path) = path_of(&member.object) else { return Ok(()) };
+        let Some(path) = path_of(&member.object) else {
+            // Whether a command did anything cannot be seen from outside.
+            let is_seen = !member.verdict.steps.iter().any(|step| matches!(step, Step::Run(_)));
+            return match self.look(member.turn, &member.object) {
+                Ok(verdict) if is_seen && !member.verdict.existed && !verdict.existed => {
+                    self.ledger.withdrawn(member, &member.object)
+                }
+                _ => Ok(()),
+            };
+        };
         let untouched = !taken.contains(&&path) && !self.made_before(member);
         if untouched || self.is_there(&path) == Some(false) {
             self.ledger.withdrawn(member, &member.object)?;

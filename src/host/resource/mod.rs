@@ -5,6 +5,7 @@
 //! its read-back, dry run, drift report and idempotence, so that no type can forget them.
 
 pub mod access;
+pub mod account;
 pub mod action;
 pub mod container;
 pub mod container_network;
@@ -176,6 +177,8 @@ pub enum Question<'a> {
     },
     /// The value of a kernel parameter, by its dotted key.
     Sysctl(&'a str),
+    /// What do the account files say of a user or group?
+    Account(account::Ask<'a>),
     /// Does this command exit 0?
     Check(Command<'a>),
     /// What does the service manager know of this unit?
@@ -227,6 +230,10 @@ pub enum Answer {
     /// To [`Question::Sysctl`]: the value, trailing newline removed; `None` where the kernel has no
     /// such key.
     Sysctl(Option<String>),
+    /// To [`account::Ask::Group`]: its number.
+    Group(account::Whereabouts<u32>),
+    /// To [`account::Ask::User`].
+    User(account::UserAnswer),
     /// To [`Question::Check`].
     Check(CheckAnswer),
     /// To [`Question::Unit`], of the running machine.
@@ -337,6 +344,19 @@ pub enum Step<'a> {
         key: &'a str,
         /// New value.
         value: &'a str,
+    },
+    /// Change the account files, by one of the tools for it.
+    Account(crate::tool::shadow::Call),
+    /// Make the home of this user, which is not there.
+    Home(&'a str),
+    /// Have these, and no others, as the host's own lines in the user's authorized_keys.
+    Keys {
+        /// Whose.
+        user: &'a str,
+        /// The lines; none take the host's block away.
+        keys: &'a [Box<str>],
+        /// In this home, which was the user's before; absent: in its own.
+        home: Option<Box<str>>,
     },
     /// Run a command to its end; anything but exit 0 is a failure.
     Run(Command<'a>),

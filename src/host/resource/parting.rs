@@ -67,6 +67,8 @@ pub fn parting(kind: &str, standing: Standing) -> Parting {
         ("directory", Standing::Created) => Parting::Remove(Removable::Directory),
         ("symlink", Standing::Created) => Parting::Remove(Removable::Symlink),
         ("service", _) => Parting::Undo(&super::unit_before::AsBefore),
+        ("group", _) => Parting::Undo(&super::group::Leave),
+        ("user", Standing::Created) => Parting::Undo(&super::user::LockOut),
         ("sysctl", _) => Parting::Undo(&super::sysctl::PutBack),
         _ => Parting::Forget,
     }

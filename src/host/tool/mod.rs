@@ -1,4 +1,5 @@
 //! What each tool is asked and what it answers: argument vectors and parsers. Pure.
 
+pub mod authorized_keys;
 pub mod shadow;
 pub mod systemctl;
