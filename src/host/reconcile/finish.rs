@@ -17,6 +17,12 @@ impl Pass<'_> {
         started: When,
         mut covered: Vec<(Work<'d>, bool)>,
     ) -> Result<Report<'d>, Error> {
+        if self.touched && !self.ledger.is_dry() {
+            let works: Vec<Work<'d>> = covered.iter().map(|(work, _)| *work).collect();
+            if self.options.watch.looking(self.machine, &works) {
+                self.seen.1.clear();
+            }
+        }
         if self.touched && self.ended.is_none() && !self.ledger.is_dry() {
             for (work, whole) in &mut covered {
                 *whole &= self.close(work);

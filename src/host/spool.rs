@@ -1,0 +1,151 @@
+//! Reports that wait to be sent: in the journal before anybody sees them, in order, bounded, and
+//! let go of by their ids.
+//!
+//! Who sends reads them with [`waiting`] and [`Store::body`], and once somebody has taken them
+//! responsibility for them, says so with [`sent`]. What is sent again after a crash has the same id.
+//! Where more wait than may, the two oldest become one, under the id and in the place of the later.
+
+use std::io::Read;
+
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::report::Report;
+use crate::store::{Body, Kind, Note, Record, State, Store, When};
+
+/// How many reports may wait.
+const MOST: usize = 200;
+
+/// How many bytes of them.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// A larger report leaves out what was found unchanged, and says of how many that is so.
+const LARGE: usize = 256 << 10;
+
+/// How many resources and errors of merged reports are kept, the latest.
+const MOST_LINES: usize = 1000;
+
+/// This host has somebody to report to: it has an identity of a mesh's.
+pub fn is_wanted(state_directory: &std::path::Path) -> bool {
+    state_directory.join("identity/key.pem").exists()
+}
+
+/// The reports that wait, the oldest first.
+pub fn waiting(state: &State) -> impl Iterator<Item = &Note> {
+    state.notes().iter().filter(|note| note.kind == Kind::Reported)
+}
+
+/// Has `report` wait, with its diffs or without; it is durable when this returns.
+///
+/// # Errors
+/// The store cannot be written.
+pub fn keep(store: &mut Store, report: &Report<'_>, diffs: bool, now: When) -> Result<(), Error> {
+    let mut text = serde_json::to_vec(report).expect("a report is plain JSON");
+    if !diffs && report.lines.iter().any(|line| line.diff.is_some()) {
+        text = without_diffs(&text).unwrap_or_default();
+    }
+    if text.len() > LARGE {
+        text = without_unchanged(&text).unwrap_or(text);
+    }
+    append(store, &report.id, &text, now)?;
+    store.flush()?;
+    while let Some((first, second)) = too_many(store.state()) {
+        merge(store, &first, &second, now)?;
+    }
+    Ok(())
+}
+
+/// These have been taken. Ids of which none waits are passed over: they were said before.
+///
+/// # Errors
+/// The store cannot be written.
+pub fn sent(store: &mut Store, ids: &[String], now: When) -> Result<(), Error> {
+    for id in ids {
+        let waits = waiting(store.state()).any(|note| note.id.as_deref() == Some(id));
+        if waits {
+            let id = Some(id.as_str().into());
+            store.append(Record { id, ..Record::new(Kind::Sent) }, now)?;
+        }
+    }
+    store.flush()
+}
+
+fn append(store: &mut Store, id: &str, text: &[u8], now: When) -> Result<(), Error> {
+    let record = Record { id: Some(id.into()), ..Record::new(Kind::Reported) };
+    let (len, mut from) = (text.len() as u64, text);
+    store.append_body(record, Some(Body { len, from: &mut from as &mut dyn Read }), now)
+}
+
+/// The two oldest, where there are more than may be.
+fn too_many(state: &State) -> Option<(Note, Note)> {
+    let len = |note: &Note| note.body.map_or(0, |place| place.len);
+    let (count, bytes) =
+        waiting(state).fold((0, 0), |(count, bytes), note| (count + 1, bytes + len(note)));
+    let mut oldest = waiting(state);
+    let (first, second) = (oldest.next()?, oldest.next()?);
+    (count > MOST || bytes > MOST_BYTES).then(|| (first.clone(), second.clone()))
+}
+
+fn merge(store: &mut Store, first: &Note, second: &Note, now: When) -> Result<(), Error> {
+    let read = |note: &Note| -> Result<Value, Error> {
+        let text = note.body.map(|place| store.body(place)).transpose()?.unwrap_or_default();
+        // The journal's sums have been checked: what does not parse was written by another version.
+        Ok(serde_json::from_slice(&text).unwrap_or(Value::Null))
+    };
+    let merged = merged(read(first)?, read(second)?);
+    let text = serde_json::to_vec(&merged).expect("a value is plain JSON");
+    let (Some(old), Some(id)) = (first.id.as_deref(), second.id.as_deref()) else {
+        unreachable!("a report is kept under its id")
+    };
+    append(store, id, &text, now)?;
+    sent(store, &[old.to_owned()], now)
+}
+
+/// What two reports in a row come to: the later one, with what the earlier one did.
+fn merged(earlier: Value, later: Value) -> Value {
+    let (Value::Object(mut earlier), Value::Object(mut later)) = (earlier, later) else {
+        return Value::Null;
+    };
+    let number = |of: &Map<String, Value>, name: &str| of.get(name).and_then(Value::as_u64);
+    for name in ["changed", "corrected", "removed", "failed"] {
+        let sum = number(&earlier, name).unwrap_or(0) + number(&later, name).unwrap_or(0);
+        later.insert(name.into(), sum.into());
+    }
+    let count = number(&earlier, "merged").unwrap_or(1) + number(&later, "merged").unwrap_or(1);
+    later.insert("merged".into(), count.into());
+    if let Some(started) = earlier.remove("started") {
+        later.insert("started".into(), started);
+    }
+    for name in ["resources", "errors"] {
+        let mut all = list(earlier.remove(name));
+        all.extend(list(later.remove(name)));
+        let surplus = all.len().saturating_sub(MOST_LINES);
+        all.drain(..surplus);
+        later.insert(name.into(), all.into());
+    }
+    later.into()
+}
+
+/// What a list says that matters later too.
+fn list(value: Option<Value>) -> Vec<Value> {
+    let Some(Value::Array(mut lines)) = value else { return Vec::new() };
+    lines.retain(|line| line["outcome"] != "unchanged");
+    lines
+}
+
+fn without_diffs(text: &[u8]) -> Option<Vec<u8>> {
+    let mut report: Value = serde_json::from_slice(text).ok()?;
+    for line in report["resources"].as_array_mut()? {
+        line.as_object_mut()?.remove("diff");
+    }
+    serde_json::to_vec(&report).ok()
+}
+
+fn without_unchanged(text: &[u8]) -> Option<Vec<u8>> {
+    let mut report: Map<String, Value> = serde_json::from_slice(text).ok()?;
+    let before = report.get("resources")?.as_array()?.len();
+    let told = list(report.remove("resources"));
+    report.insert("unchanged".into(), (before - told.len()).into());
+    report.insert("resources".into(), told.into());
+    serde_json::to_vec(&report).ok()
+}
