@@ -8,6 +8,7 @@ pub mod broken;
 pub mod golden;
 pub mod root;
 pub mod said;
+pub mod service;
 pub mod site;
 pub mod snapshot;
 pub mod strace;

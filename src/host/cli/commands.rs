@@ -58,7 +58,7 @@ pub(super) fn run(it: &Invocation) -> Result<u8, Error> {
         Command::Resume => hold::resume(it),
         Command::Rescue => hold::rescue(it),
         Command::Schema => schema(it),
-        Command::Unit => page(it, "unit/1", include_str!("../../../unit/nox-mesh-host.service")),
+        Command::Unit => page(it, "unit/1", &unit()),
         Command::Version => version(it),
         Command::Help => match it.operands.first() {
             None => page(it, "help/1", &help(None)),
@@ -68,6 +68,19 @@ pub(super) fn run(it: &Invocation) -> Result<u8, Error> {
                 page(it, "help/1", &help(Some(command)))
             }
         },
+    }
+}
+
+/// The unit, for the program where it stands.
+fn unit() -> String {
+    let text = include_str!("../../../unit/nox-mesh-host.service");
+    // What systemd would read as more than a name is left to whoever put it there.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);
+    let here =
+        std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok());
+    match here.filter(|path| path.bytes().all(is_plain)) {
+        Some(path) => text.replace("=/usr/bin/nox-mesh-host ", &format!("={path} ")),
+        None => text.into(),
     }
 }
 
