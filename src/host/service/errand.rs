@@ -188,6 +188,22 @@ pub struct Paused {
     pub until: Option<u64>,
 }
 
+impl Pass {
+    /// What was put right in vain: somebody undid it before it was looked at again. Only of files
+    /// and their like: elsewhere it is more often a tool that does not do what it says.
+    pub fn undone(&self) -> impl Iterator<Item = &Line> {
+        let is_path = |line: &&Line| matches!(&*line.kind, "file" | "directory" | "symlink");
+        let undone = |line: &&Line| {
+            self.errors.iter().any(|error| {
+                matches!(error.stage, Stage::ReadBack | Stage::Closing)
+                    && error.resource.as_deref() == Some(&line.id)
+            })
+        };
+        let failed = self.lines.iter().filter(|line| line.outcome == Outcome::Failed);
+        failed.filter(is_path).filter(undone)
+    }
+}
+
 /// `text` as far as it is told.
 pub fn cut(text: &str) -> String {
     match text.char_indices().take_while(|(at, _)| *at < LONGEST).last() {

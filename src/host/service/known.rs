@@ -58,6 +58,11 @@ impl Known {
         self.told.journal
     }
 
+    /// The last pass put something right in vain.
+    pub fn was_undone(&self) -> bool {
+        self.told.pass.as_ref().is_some_and(|pass| pass.undone().next().is_some())
+    }
+
     pub fn is_paused(&self) -> bool {
         self.told.paused.is_some()
     }
@@ -86,7 +91,7 @@ impl Known {
             self.overflowed = false;
             let key = |line: &Line| (line.source, line.id.clone());
             let is = |line: &&Line| line.outcome == Outcome::Corrected;
-            let corrected = pass.lines.iter().filter(is).map(key);
+            let corrected = pass.lines.iter().filter(is).chain(pass.undone()).map(key);
             let contested = self.contest.note(corrected, span, now, wall);
             say_lines(log, pass);
             let whole = pass.errors.iter().find(|error| error.resource.is_none());

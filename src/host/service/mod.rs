@@ -375,9 +375,11 @@ impl Service<'_> {
         self.known.take(&mut self.log, told, 2 * self.config.interval(), now);
         if let Some(cause) = cause {
             self.schedule.ended(cause, now, machine::dice());
-            let next = self.known.pause_ends(machine::now());
-            if let Some(span) = next {
+            if let Some(span) = self.known.pause_ends(machine::now()) {
                 self.schedule.want(Cause::Timer, now + span);
+            }
+            if self.known.was_undone() {
+                self.schedule.want_slowly(Cause::Contested, now);
             }
         }
     }
