@@ -252,7 +252,7 @@ mod tests {
         let on_file = inotify.add(&file, libc::IN_MODIFY).unwrap();
         let on_dir = inotify.add(&dir, libc::IN_CREATE).unwrap();
         let mut seen = Vec::new();
-        let mut look = |seen: &mut Vec<(i32, Vec<u8>)>| {
+        let look = |seen: &mut Vec<(i32, Vec<u8>)>| {
             inotify.read(&mut |it| seen.push((it.watch, it.name.to_vec()))).unwrap();
         };
         look(&mut seen);
