@@ -85,7 +85,7 @@ static:         ## the release binary with no library to find, and the proof tha
 	echo 'it is not static:'; ldd $$bin; exit 1; fi && \
 	if [ $$size -gt $$most ]; then echo "it is larger than $$most bytes"; exit 1; fi
 
-install:        ## binary, manual page, unit and preset below $(DESTDIR)$(PREFIX) (BIN=file to choose)
+install:        ## binary, man page, unit, preset below $(DESTDIR)$(PREFIX) (BIN=file to choose)
 	@test -x $(BIN) || $(MAKE) build
 	install -D -m 0755 $(BIN) $(word 1,$(INSTALLED))
 	install -D -m 0644 unit/nox-mesh-host.8 $(word 2,$(INSTALLED))
