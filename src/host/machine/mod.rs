@@ -11,6 +11,7 @@ mod child;
 mod clock;
 mod fetch;
 mod files;
+mod packages;
 mod place;
 mod root;
 mod sync;
@@ -35,6 +36,7 @@ use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
+use packages::Packages;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
@@ -66,6 +68,7 @@ pub struct Machine {
     reader: Reader,
     accounts: Accounts,
     fetcher: Fetcher,
+    packages: Packages,
     /// The last thing it did was to look.
     looking: bool,
     /// What may be open at once, less what a pass and its children need.
@@ -90,6 +93,7 @@ impl Machine {
             reader: Reader::new(),
             accounts: Accounts::default(),
             fetcher: Fetcher::default(),
+            packages: Packages::of(root),
             looking: true,
             descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
         })
@@ -116,6 +120,8 @@ impl Machine {
         for declared in &declaration.resources {
             match declared.resource.question() {
                 Question::Path { .. } | Question::Sysctl(_) | Question::Check(_) => {}
+                // All packages are listed at once, whatever is asked.
+                Question::Package(_) => {}
             }
         }
     }
@@ -132,6 +138,7 @@ impl Machine {
                 .map_err(|cause| Trouble::new(format!("read sysctl {}", told(key)), cause)),
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
+            Question::Package(name) => self.presence(name, limit).map(Answer::Package),
         }
     }
 
@@ -161,6 +168,10 @@ impl Machine {
             Step::Run(command) => {
                 self.forget();
                 self.run(command, limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::Install(install) => {
+                self.install(install, limit)?;
                 Ok(Staged::nothing())
             }
         }
@@ -367,6 +378,7 @@ impl Machine {
     pub fn forget(&mut self) {
         self.root.forget();
         self.accounts.forget();
+        self.packages.forget();
     }
 }
 

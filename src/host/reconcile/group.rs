@@ -293,8 +293,18 @@ impl Pass<'_> {
                 self.ledger.withdrawn(member, &Object::at(&parent))?;
             }
         }
-        // Whether a command or a kernel write did anything cannot be seen from outside.
-        let Some(path) = path_of(&member.object) else { return Ok(()) };
+        let Some(path) = path_of(&member.object) else {
+            // What an interrupted run may have left is still that run's, though it is not there.
+            let again = |step: &Step| matches!(step, Step::Install(it) if it.begun.is_some());
+            if member.verdict.steps.iter().any(again) {
+                return Ok(());
+            }
+            // Whether a command or a kernel write did anything cannot be seen from outside.
+            return match self.look(member.turn, &member.object) {
+                Ok(verdict) if !verdict.existed => self.ledger.withdrawn(member, &member.object),
+                _ => Ok(()),
+            };
+        };
         let untouched = !taken.contains(&&path) && !self.made_before(member);
         if untouched || self.is_there(&path) == Some(false) {
             self.ledger.withdrawn(member, &member.object)?;
@@ -335,7 +345,7 @@ fn at_path<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
 /// The step may take longer than a person likes to wait without a word.
 fn is_slow(step: &Step) -> bool {
     match step {
-        Step::Run(_) => true,
+        Step::Run(_) | Step::Install(_) => true,
         Step::Place(place) => matches!(place.make, Make::Fetched { .. }),
         _ => false,
     }

@@ -105,7 +105,12 @@ impl<'s> Ledger<'s> {
         let kind = turn.declared().resource.kind();
         let due = self.due(turn, owned, will_change);
         match owned.filter(|owned| owned.of_type == kind) {
-            Some(owned) => Past { standing: owned.standing, before: owned.before, due },
+            Some(owned) => Past {
+                standing: owned.standing,
+                before: owned.before,
+                due,
+                begun: owned.pending.map(|_| owned.since),
+            },
             None => Past { due, ..Past::NONE },
         }
     }

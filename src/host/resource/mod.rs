@@ -128,12 +128,15 @@ pub struct Past<'a> {
     pub before: Option<&'a str>,
     /// What the resource owes to a change of something that it follows.
     pub due: Due,
+    /// A run began to make it so and was never seen to end; owned since then, in seconds since
+    /// 1970.
+    pub begun: Option<u64>,
 }
 
 impl Past<'_> {
     /// Of an object that nobody owns and that follows nothing.
     pub const NONE: Past<'static> =
-        Past { standing: Standing::Unowned, before: None, due: Due::Nothing };
+        Past { standing: Standing::Unowned, before: None, due: Due::Nothing, begun: None };
 }
 
 /// How something takes in what it reads only when it starts. Each does what those before it do.
@@ -173,6 +176,8 @@ pub enum Question<'a> {
     Sysctl(&'a str),
     /// Does this command exit 0?
     Check(Command<'a>),
+    /// How far is the package of this name there?
+    Package(&'a str),
 }
 
 /// What a regular file is compared with. `Debug` shows no bytes: they may be a secret.
@@ -217,6 +222,8 @@ pub enum Answer {
     Sysctl(Option<String>),
     /// To [`Question::Check`].
     Check(CheckAnswer),
+    /// To [`Question::Package`].
+    Package(package::Presence),
     /// The question makes no sense here (a kernel value of a mounted tree), and why.
     NotApplicable(&'static str),
 }
@@ -324,6 +331,8 @@ pub enum Step<'a> {
     },
     /// Run a command to its end; anything but exit 0 is a failure.
     Run(Command<'a>),
+    /// Install a package.
+    Install(package::Install<'a>),
     /// Remove the entry at this path if it is still of this kind; a directory only when empty.
     Remove {
         /// Where.
@@ -336,7 +345,7 @@ pub enum Step<'a> {
 impl Step<'_> {
     /// Nobody knows what will be there once it has been taken: accounts, units, files.
     pub fn may_bring_anything(&self) -> bool {
-        matches!(self, Step::Run(_))
+        matches!(self, Step::Run(_) | Step::Install(_))
     }
 }
 

@@ -1,0 +1,552 @@
+//! Packages: which manager the machine has, what it lists, and installing.
+//!
+//! A manager that installs is not ended with us: pacman or dpkg cut off in the middle leaves a
+//! package by half. It runs in a scope of its own where there is systemd, so that neither a stop
+//! nor a kill of the host reaches it. What is left behind of one that was cut off all the same (a
+//! power cut) is cleared away only where an intent of our own says that it was ours.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::child::{self, Bond, Call, Ended, How};
+use super::clock::{self, Deadline};
+use super::root::{Intent, Reached};
+use super::words::quoted;
+use super::{sys, Machine};
+use crate::resource::package::{Install, Presence};
+use crate::resource::{Access, Entry, Found, Removable, RootPath, Step, Trouble};
+use crate::tool::apt::Apt;
+use crate::tool::manager::{Argv, List, Lock, Manager, Manner, Offer, Said};
+use crate::tool::pacman::Pacman;
+
+/// Every manager that is known.
+static MANAGERS: [&dyn Manager; 2] = [&Pacman, &Apt];
+
+/// The most that a list of packages may take, in bytes.
+const LARGEST_LIST: usize = 32 << 20;
+/// The most that is read of os-release(5), in bytes.
+const LARGEST_RELEASE: u64 = 64 << 10;
+/// Between two looks at a lock that someone holds.
+const PAUSE: Duration = Duration::from_millis(300);
+/// How often an installation is tried: as it is, then over what was left in its way.
+const TRIES: usize = 2;
+/// How long systemd waits for an installation when the machine goes down.
+const SCOPE: [&str; 7] = [
+    "systemd-run",
+    "--scope",
+    "--collect",
+    "--quiet",
+    "--property=KillSignal=SIGINT",
+    "--property=TimeoutStopSec=900",
+    "--",
+];
+
+static ANY_ACCESS: Access = Access { mode: None, owner: None, group: None };
+
+/// What is known of the packages of a machine until something may change them.
+#[derive(Debug)]
+pub(super) struct Packages {
+    root: PathBuf,
+    known: Option<Result<Known, Trouble>>,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    manager: &'static dyn Manager,
+    list: List,
+    /// The manager's lock was there, and nobody to hold it.
+    left_behind: bool,
+}
+
+/// Who keeps us from installing.
+enum Held {
+    /// This process, or one that cannot be seen.
+    By(Option<(u32, String)>),
+    /// Nobody: it was left behind at this time, in seconds since 1970.
+    LeftBehind(RootPath, u64),
+}
+
+impl Packages {
+    /// Of the machine under `root`.
+    pub fn of(root: &Path) -> Packages {
+        Packages { root: root.to_path_buf(), known: None }
+    }
+
+    pub fn forget(&mut self) {
+        self.known = None;
+    }
+}
+
+impl Machine {
+    /// How far the package `name` is there.
+    pub(super) fn presence(&mut self, name: &str, limit: Duration) -> Result<Presence, Trouble> {
+        if self.packages.known.is_none() {
+            let known = self.list_packages(limit);
+            self.packages.known = Some(known);
+        }
+        let known = self.packages.known.take().expect("it has just been filled");
+        let presence = match &known {
+            Ok(known) => Ok(self.presence_in(known, name)),
+            Err(trouble) => Err(trouble.clone()),
+        };
+        self.packages.known = Some(known);
+        presence
+    }
+
+    fn presence_in(&mut self, known: &Known, name: &str) -> Presence {
+        let Some(listed) = known.list.get(name) else { return Presence::Absent };
+        if let Some(how) = &listed.by_half {
+            return Presence::Half(format!("{how} only"));
+        }
+        if self.lacks_proof(known.manager, name, &listed.version) {
+            return Presence::Half("listed, yet cut off while it was unpacked".into());
+        }
+        match known.left_behind {
+            true => Presence::Doubtful("an installation was cut off before it had ended"),
+            false => Presence::Whole,
+        }
+    }
+
+    fn lacks_proof(&mut self, manager: &dyn Manager, name: &str, version: &str) -> bool {
+        let Some(proof) = manager.proof(name, version) else { return false };
+        let Ok(path) = RootPath::parse(&proof) else { return false };
+        match self.entry(&path) {
+            Some(Entry::File { size, .. }) => size == 0,
+            _ => true,
+        }
+    }
+
+    /// Lists all that there is, in one process.
+    fn list_packages(&mut self, limit: Duration) -> Result<Known, Trouble> {
+        let manager = self.manager()?;
+        let doing = "list the packages that are there";
+        let argv = manager.list(&self.package_root()?);
+        let list = self.run_manager(manager, doing, &argv, limit, |said| manager.listed(said))?;
+        let left_behind = matches!(self.held(manager)?, Some(Held::LeftBehind(..)));
+        Ok(Known { manager, list, left_behind })
+    }
+
+    /// The package manager of the machine: by its database, and where there are several by the
+    /// distribution's name.
+    fn manager(&mut self) -> Result<&'static dyn Manager, Trouble> {
+        let there = |machine: &mut Machine, manager: &dyn Manager| {
+            RootPath::parse(manager.database()).is_ok_and(|path| machine.entry(&path).is_some())
+        };
+        let mut found: Vec<_> = MANAGERS.into_iter().filter(|it| there(self, *it)).collect();
+        if found.len() > 1 {
+            let ids = self.distribution();
+            let first = ids.iter().find_map(|id| found.iter().find(|it| it.serves(id)));
+            if let Some(first) = first.copied() {
+                found = vec![first];
+            }
+        }
+        let doing = "choose the package manager";
+        match found[..] {
+            [one] => Ok(one),
+            [] => {
+                let known = MANAGERS.map(|it| format!("{} ({})", it.name(), it.database()));
+                let cause = format!("there is none that is known: no {}", known.join(", no "));
+                Err(Trouble::new(doing, cause))
+            }
+            [..] => {
+                let names: Vec<_> = found.iter().map(|it| it.name()).collect();
+                let names = names.join(" and ");
+                let cause = format!("{names} are there, and os-release(5) says for neither");
+                Err(Trouble::new(doing, cause))
+            }
+        }
+    }
+
+    /// What os-release(5) calls the distribution, and then those that it is like.
+    fn distribution(&mut self) -> Vec<String> {
+        let places = ["/etc/os-release", "/usr/lib/os-release"];
+        let mut paths = places.iter().filter_map(|path| RootPath::parse(path).ok());
+        let text = paths.find_map(|path| self.read_text(&path, LARGEST_RELEASE));
+        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let value = |key: &str| {
+            let line = text.lines().rev().find_map(|line| line.strip_prefix(key));
+            line.unwrap_or_default().trim_matches(['"', '\'']).to_string()
+        };
+        let all = [value("ID="), value("ID_LIKE=")].join(" ");
+        all.split_whitespace().map(str::to_string).collect()
+    }
+
+    /// What is at `path`, as far as that can be seen.
+    fn entry(&mut self, path: &RootPath) -> Option<Entry> {
+        match self.look(path, None, &ANY_ACCESS, PAUSE).ok()?.found {
+            Found::Entry { kind, .. } => Some(kind),
+            _ => None,
+        }
+    }
+
+    fn package_root(&self) -> Result<String, Trouble> {
+        if self.is_host {
+            return Ok("/".into());
+        }
+        let path = self.packages.root.canonicalize().ok();
+        let text = path.and_then(|path| path.to_str().map(str::to_string));
+        let shown = || quoted(self.packages.root.as_os_str().as_encoded_bytes());
+        text.ok_or_else(|| {
+            Trouble::new(format!("name the root {}", shown()), "its path is not text")
+        })
+    }
+
+    /// Installs a package, and finishes what an earlier run of ours left by half.
+    pub(super) fn install(&mut self, install: Install, limit: Duration) -> Result<(), Trouble> {
+        let done = self.try_install(install, Deadline::after(limit));
+        self.forget();
+        done
+    }
+
+    fn try_install(&mut self, install: Install, until: Deadline) -> Result<(), Trouble> {
+        let Install { name, begun } = install;
+        let doing = format!("install package {name}");
+        let manager = self.manager()?;
+        let root = self.package_root()?;
+        let was_cut = self.await_lock(manager, begun, &doing, until)?;
+        if begun.is_some() {
+            if let Some(argv) = manager.resume(&root) {
+                self.change(manager, &doing, &argv, until)?;
+            }
+        }
+        let mut known = self.list_packages(until.left())?;
+        if begun.is_some() {
+            self.unlist_halves(&mut known, &doing, until)?;
+        }
+        // It may have come while another had the lock.
+        let there = known.list.get(name).cloned();
+        let whole = there.as_ref().is_some_and(|it| it.by_half.is_none());
+        if whole && !was_cut {
+            return Ok(());
+        }
+        let offered = self.offered(manager, name, &doing, until)?;
+        let mut manner = match &there {
+            None => Manner::Missing,
+            // A newer one is not what was being installed: nobody asked for it.
+            Some(it) if whole && *it.version != *offered => return Ok(()),
+            Some(it) if it.by_half.as_deref().is_none_or(|how| how == "half-installed") => {
+                Manner::Again
+            }
+            Some(_) => Manner::Missing,
+        };
+        let mut ours = Vec::new();
+        for _ in 0..TRIES {
+            let argv = manager.install(&root, name, manner);
+            let ended = self.spawn(manager, &doing, &argv, until)?;
+            let text = Text::of(&ended, manager.name());
+            let Some(hitch) = manager.hitch(&text.said()) else { return Ok(()) };
+            let left = begun.filter(|_| ours.is_empty() && !hitch.in_the_way.is_empty());
+            match left {
+                Some(begun) if self.all_since(&hitch.in_the_way, begun) => {
+                    ours = hitch.in_the_way;
+                    manner = Manner::Over(&ours);
+                }
+                _ => {
+                    let cause = self.take_back(&known, hitch.by_half, hitch.cause, until);
+                    return Err(Trouble::new(doing, cause));
+                }
+            }
+        }
+        Err(Trouble::new(doing, "files that an interruption left stay in its way"))
+    }
+
+    /// The version that is offered by exactly this name.
+    fn offered(
+        &mut self,
+        manager: &'static dyn Manager,
+        name: &str,
+        doing: &str,
+        until: Deadline,
+    ) -> Result<String, Trouble> {
+        let root = self.package_root()?;
+        let argv = manager.inquire(&root, name);
+        let read = |said: &Said| manager.offer(name, said);
+        let cause = match self.run_manager(manager, doing, &argv, until.left(), read)? {
+            Offer::Package(version) => return Ok(version),
+            Offer::Nothing(cause) => cause,
+            Offer::Others(names) => {
+                let is_group = match manager.group(&root, name) {
+                    None => false,
+                    Some(argv) => {
+                        let in_it = |said: &Said| Ok(said.well && !said.out.is_empty());
+                        self.run_manager(manager, doing, &argv, until.left(), in_it)?
+                    }
+                };
+                let names = quoted(names.join(", ").as_bytes());
+                match is_group {
+                    true => format!("it is a group, of {names}; declare those that are wanted"),
+                    false => format!(
+                        "no package is called so, it is only provided by {names}; \
+                                      declare the one that is wanted"
+                    ),
+                }
+            }
+        };
+        Err(Trouble::new(doing, cause))
+    }
+
+    /// Takes out of the database what was cut off while it was unpacked: it can neither be
+    /// installed again nor over. Its files stay, to be installed over.
+    fn unlist_halves(
+        &mut self,
+        known: &mut Known,
+        doing: &str,
+        until: Deadline,
+    ) -> Result<(), Trouble> {
+        let all: Vec<_> =
+            known.list.iter().map(|(name, it)| (name.clone(), it.version.clone())).collect();
+        let halves: Vec<_> = all
+            .into_iter()
+            .filter(|(name, version)| self.lacks_proof(known.manager, name, version))
+            .map(|(name, _)| name)
+            .collect();
+        let names: Vec<&str> = halves.iter().map(|name| &**name).collect();
+        let argv = known.manager.unlist(&self.package_root()?, &names);
+        let Some(argv) = argv.filter(|_| !names.is_empty()) else { return Ok(()) };
+        self.change(known.manager, doing, &argv, until)?;
+        known.list.retain(|name, _| !halves.contains(name));
+        Ok(())
+    }
+
+    /// What came by half, and was not there before, goes again: it would pass for a package.
+    fn take_back(
+        &mut self,
+        before: &Known,
+        halves: Vec<String>,
+        cause: String,
+        until: Deadline,
+    ) -> String {
+        let names: Vec<&str> = halves.iter().map(String::as_str).collect();
+        let new = |names: &[&str]| names.iter().all(|name| !before.list.contains_key(*name));
+        let root = self.package_root().unwrap_or_default();
+        let argv = before.manager.take_back(&root, &names);
+        let Some(argv) = argv.filter(|_| !names.is_empty() && new(&names)) else { return cause };
+        match self.change(before.manager, "take it back", &argv, until) {
+            Ok(()) => format!("{cause}; what had come of it is taken back"),
+            Err(trouble) => {
+                format!("{cause}; what had come of it stays, by half: {}", trouble.cause)
+            }
+        }
+    }
+
+    /// All of these were put there since `begun`.
+    fn all_since(&mut self, paths: &[String], begun: u64) -> bool {
+        paths.iter().all(|path| {
+            let path = RootPath::parse(path).ok();
+            path.and_then(|path| self.opened(&path))
+                .and_then(|file| file.metadata().ok())
+                .is_some_and(|meta| !meta.is_dir() && seconds(meta.ctime()) >= begun)
+        })
+    }
+
+    /// Waits until nobody holds the manager's lock. One that was left behind since `begun` goes;
+    /// says whether there was such a one.
+    fn await_lock(
+        &mut self,
+        manager: &'static dyn Manager,
+        begun: Option<u64>,
+        doing: &str,
+        until: Deadline,
+    ) -> Result<bool, Trouble> {
+        loop {
+            let held = match self.held(manager)? {
+                None => return Ok(false),
+                Some(held) => held,
+            };
+            let by = match held {
+                Held::LeftBehind(path, since) => match running(manager.processes()) {
+                    Some(by) => Some(by),
+                    None if begun.is_some_and(|begun| since >= begun) => {
+                        self.take(&Step::Remove { path: &path, kind: Removable::File }, PAUSE)?;
+                        return Ok(true);
+                    }
+                    None => {
+                        let cause = format!(
+                            "its lock {path} was left behind by someone else, since nobody holds \
+                             it and no package manager runs; remove it if that is so"
+                        );
+                        return Err(Trouble::new(doing, cause));
+                    }
+                },
+                Held::By(by) => by,
+            };
+            if until.passed() {
+                let by = by.map_or("a process that cannot be seen".into(), |(pid, name)| {
+                    format!("process {pid} ({})", quoted(name.as_bytes()))
+                });
+                let name = manager.name();
+                let cause = format!("{by} still holds the lock of {name}; wait until it has ended");
+                return Err(Trouble::new(doing, cause));
+            }
+            clock::pause(PAUSE.min(until.left()));
+        }
+    }
+
+    fn held(&mut self, manager: &dyn Manager) -> Result<Option<Held>, Trouble> {
+        match manager.lock() {
+            Lock::Made(path) => {
+                let path = RootPath::parse(path).map_err(|why| Trouble::new(path, why))?;
+                let Some(file) = self.opened(&path) else { return Ok(None) };
+                let Ok(meta) = file.metadata() else { return Ok(None) };
+                Ok(Some(match holder((meta.dev(), meta.ino())) {
+                    Some(by) => Held::By(Some(by)),
+                    None => Held::LeftBehind(path, seconds(meta.mtime())),
+                }))
+            }
+            Lock::Taken(paths) => Ok(paths.iter().find_map(|path| {
+                let path = RootPath::parse(path).ok()?;
+                let Reached::Parent(spot) = self.root.reach(&path, Intent::See, "look at").ok()?
+                else {
+                    return None;
+                };
+                let flags = libc::O_RDONLY | libc::O_NOFOLLOW;
+                let file = File::from(sys::open(&spot.dir.fd, &spot.name, flags, 0).ok()?);
+                locked_by(&file).map(|pid| Held::By(name_of(pid).map(|name| (pid, name))))
+            })),
+        }
+    }
+
+    /// What is at `path`, to be asked about and not to be read.
+    fn opened(&mut self, path: &RootPath) -> Option<File> {
+        let Reached::Parent(spot) = self.root.reach(path, Intent::See, "look at").ok()? else {
+            return None;
+        };
+        let flags = libc::O_PATH | libc::O_NOFOLLOW;
+        sys::open(&spot.dir.fd, &spot.name, flags, 0).ok().map(File::from)
+    }
+
+    /// Asks the manager something that changes nothing.
+    fn run_manager<T>(
+        &self,
+        manager: &dyn Manager,
+        doing: &str,
+        argv: &Argv,
+        limit: Duration,
+        read: impl Fn(&Said) -> Result<T, String>,
+    ) -> Result<T, Trouble> {
+        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+        let program = argv.first().copied().unwrap_or_default();
+        let call = Call { cap: LARGEST_LIST, env: manager.env(), ..Call::new(&argv) };
+        let ended = child::run(call, limit);
+        let ended = ended.map_err(|unrun| Trouble::new(doing, unrun.into_cause()))?;
+        let complete = matches!(ended.how, How::Exited(_)) && !ended.out.cut();
+        if !complete {
+            return Err(Trouble::new(doing, format!("{program} {}", ended.said())));
+        }
+        let text = Text::of(&ended, program);
+        read(&text.said()).map_err(|cause| Trouble::new(doing, cause))
+    }
+
+    /// Has the manager change something that can only work as a whole.
+    fn change(
+        &mut self,
+        manager: &'static dyn Manager,
+        doing: &str,
+        argv: &Argv,
+        until: Deadline,
+    ) -> Result<(), Trouble> {
+        let ended = self.spawn(manager, doing, argv, until)?;
+        let program = argv.first().map_or("", String::as_str);
+        let text = Text::of(&ended, program);
+        match manager.hitch(&text.said()) {
+            None => Ok(()),
+            Some(hitch) => Err(Trouble::new(doing, hitch.cause)),
+        }
+    }
+
+    /// Runs what must not end with us.
+    fn spawn(
+        &mut self,
+        manager: &'static dyn Manager,
+        doing: &str,
+        argv: &Argv,
+        until: Deadline,
+    ) -> Result<Ended, Trouble> {
+        self.forget();
+        let scoped = Path::new("/run/systemd/system").is_dir();
+        let scope: &[&str] = if scoped { &SCOPE } else { &[] };
+        let argv: Vec<&str> =
+            scope.iter().copied().chain(argv.iter().map(String::as_str)).collect();
+        // Both managers finish what they have in hand at an interrupt, and die at a termination:
+        // apt-get 2.6.2 then leaves dpkg behind, pacman 6.0.2 its lock.
+        let bond = Bond::Free(libc::SIGINT);
+        let call = Call { bond, env: manager.env(), cap: 256 << 10, ..Call::new(&argv) };
+        child::run(call, until.left()).map_err(|unrun| Trouble::new(doing, unrun.into_cause()))
+    }
+}
+
+/// What a child said, as text.
+struct Text {
+    well: bool,
+    how: String,
+    out: String,
+    err: String,
+}
+
+impl Text {
+    fn of(ended: &Ended, program: &str) -> Text {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (out, err) = (text(ended.out.bytes()), text(ended.err.bytes()));
+        Text {
+            well: ended.how == How::Exited(0),
+            how: format!("{program} {}", ended.how),
+            out,
+            err,
+        }
+    }
+
+    fn said(&self) -> Said<'_> {
+        Said { well: self.well, how: &self.how, out: &self.out, err: &self.err }
+    }
+}
+
+fn seconds(time: i64) -> u64 {
+    u64::try_from(time).unwrap_or(0)
+}
+
+/// Who has a record lock on `file`; 0 for a process that cannot be seen.
+fn locked_by(file: &File) -> Option<u32> {
+    // SAFETY: all zeroes is a valid `flock`, which is plain data: the whole file, from its start.
+    let mut request: libc::flock = unsafe { std::mem::zeroed() };
+    request.l_type = libc::F_WRLCK as libc::c_short;
+    // SAFETY: `request` is writable and of the size that the kernel fills.
+    let asked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &mut request) };
+    let held = asked == 0 && request.l_type != libc::F_UNLCK as libc::c_short;
+    held.then(|| u32::try_from(request.l_pid).unwrap_or(0))
+}
+
+/// The processes that can be seen.
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Who has the file of this device and inode open.
+fn holder(identity: (u64, u64)) -> Option<(u32, String)> {
+    let pid = processes().find(|pid| {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.map(|entry| entry.path()).any(|path| {
+            // Only what is called so is looked at: a look may take long, on a dead network mount.
+            let named = fs::read_link(&path)
+                .is_ok_and(|to| to.as_os_str().as_encoded_bytes().ends_with(b".lck"));
+            named && fs::metadata(&path).is_ok_and(|meta| (meta.dev(), meta.ino()) == identity)
+        })
+    })?;
+    Some((pid, name_of(pid)?))
+}
+
+/// One of the processes called so.
+fn running(names: &[&str]) -> Option<(u32, String)> {
+    let names: HashSet<&str> = names.iter().copied().collect();
+    let mut all = processes().filter_map(|pid| Some((pid, name_of(pid)?)));
+    all.find(|(_, name)| names.contains(name.as_str()))
+}
+
+fn name_of(pid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(name.trim_ascii_end()).into_owned())
+}

@@ -1,0 +1,194 @@
+//! apt and dpkg: how they are asked and what they answer. Pure.
+//!
+//! Seen with apt 2.6.2 and dpkg 1.21.23. Where apt-get finds no package of a name it takes the name
+//! for a pattern, for something provided, or for one with a trailing `+` or `-`; apt-cache does
+//! not with `showpkg`. With -y it would remove what is in the way, without --no-remove.
+
+use super::manager::{argv, cause, strange};
+use super::manager::{Argv, Hitch, List, Listed, Lock, Manager, Manner, Mends, Offer, Said};
+
+/// apt-get(8), over dpkg(1).
+#[derive(Debug)]
+pub struct Apt;
+
+/// One package a line; `dpkg` itself tells the machine's own architecture.
+const FORMAT: &str = "${Package}\t${Architecture}\t${db:Status-Status}\t${Version}\n";
+
+/// The first that is found counts, so the particular stand before the general.
+static MENDS: &Mends = &[
+    ("Could not get lock", "another package manager took the lock; try again"),
+    ("dpkg was interrupted", "someone's work on packages was cut off: dpkg --configure -a"),
+    ("remove is disabled", "a package that is there excludes it: remove one of the two"),
+    ("404  Not Found", "the index is stale: apt-get update"),
+    ("File not found - ", "the repository on disk does not hold what its index lists: mend it"),
+    ("Hash Sum mismatch", "the mirror serves something else than its index lists: apt-get update"),
+    ("Failed to fetch", "the mirror cannot be used: mend it or the source that names it"),
+    ("You don't have enough free space", "make room on the disk"),
+    ("No space left on device", "the disk is full: make room"),
+    ("script subprocess returned error", "a script of a package failed: mend what it asks for"),
+    ("has no installation candidate", "no source offers it now: see apt-cache policy"),
+    ("unmet dependencies", "the sources lack something that it needs"),
+    ("Unable to locate package", NOWHERE),
+    ("cannot be authenticated", "its source is not signed by a key that is trusted here"),
+];
+
+const NOWHERE: &str =
+    "no source has it: mend the name, add its source, or read the indexes (apt-get update)";
+
+impl Manager for Apt {
+    fn name(&self) -> &'static str {
+        "apt-get"
+    }
+
+    fn database(&self) -> &'static str {
+        "/var/lib/dpkg/status"
+    }
+
+    fn serves(&self, id: &str) -> bool {
+        ["debian", "ubuntu"].contains(&id)
+    }
+
+    fn lock(&self) -> Lock {
+        Lock::Taken(&[
+            "/var/lib/dpkg/lock-frontend",
+            "/var/lib/dpkg/lock",
+            "/var/cache/apt/archives/lock",
+        ])
+    }
+
+    fn processes(&self) -> &'static [&'static str] {
+        &["apt-get", "apt", "dpkg", "aptitude", "unattended-upgr", "packagekitd"]
+    }
+
+    fn env(&self) -> &'static [(&'static str, &'static str)] {
+        &[("DEBIAN_FRONTEND", "noninteractive")]
+    }
+
+    fn list(&self, root: &str) -> Argv {
+        match root {
+            "/" => argv("dpkg-query", &["-W", "-f", FORMAT]),
+            _ => argv("dpkg-query", &[&rooted(root), "-W", "-f", FORMAT]),
+        }
+    }
+
+    fn listed(&self, said: &Said) -> Result<List, String> {
+        if !said.well {
+            return Err(failure(said));
+        }
+        let mut lines = Vec::new();
+        for line in said.out.lines() {
+            let mut fields = line.split('\t');
+            let four = [(); 4].map(|()| fields.next());
+            let [Some(name), Some(arch), Some(state), Some(version)] = four else {
+                return Err(strange(line));
+            };
+            if name.is_empty() || state.is_empty() || fields.next().is_some() {
+                return Err(strange(line));
+            }
+            lines.push((name, arch, state, version));
+        }
+        let own = lines.iter().find(|line| line.0 == "dpkg").map(|line| line.1);
+        // Of another architecture it is another package, which apt names `name:architecture`.
+        lines.retain(|line| {
+            line.1 == "all" || line.1.is_empty() || own.is_none_or(|own| own == line.1)
+        });
+        let there =
+            lines.into_iter().filter(|line| !["not-installed", "config-files"].contains(&line.2));
+        Ok(there.map(|(name, _, state, version)| (name.into(), listed(state, version))).collect())
+    }
+
+    fn inquire(&self, root: &str, name: &str) -> Argv {
+        apt("apt-cache", root, &["showpkg", "--", name])
+    }
+
+    fn offer(&self, name: &str, said: &Said) -> Result<Offer, String> {
+        if !said.well {
+            return Err(failure(said));
+        }
+        let mut lines = said.out.lines();
+        if lines.next().and_then(|line| line.strip_prefix("Package: ")) != Some(name) {
+            return Ok(Offer::Nothing(NOWHERE.into()));
+        }
+        let section = |title: &'static str| {
+            let lines = said.out.lines().skip_while(move |line| line.trim_end() != title).skip(1);
+            lines.take_while(|line| !line.trim_end().ends_with(':'))
+        };
+        // A version stands before the index that has it, which is dpkg's own for what was there.
+        let version = section("Versions:").find_map(|line| line.split_once(" ("));
+        if let Some((version, _)) = version {
+            return Ok(Offer::Package(version.into()));
+        }
+        let providers = section("Reverse Provides:").filter_map(|line| line.split(' ').next());
+        let mut providers: Vec<String> = providers.map(Into::into).collect();
+        providers.sort();
+        providers.dedup();
+        match providers.is_empty() {
+            true => Ok(Offer::Nothing(NOWHERE.into())),
+            false => Ok(Offer::Others(providers)),
+        }
+    }
+
+    fn install(&self, root: &str, name: &str, manner: Manner) -> Argv {
+        let mut arguments = vec!["install", "-y", "-q", "--no-remove"];
+        // A file that a person changed, or put there, stays.
+        arguments.extend(["-o", "Dpkg::Options::=--force-confdef"]);
+        arguments.extend(["-o", "Dpkg::Options::=--force-confold"]);
+        arguments.push(match manner {
+            // What is half unpacked is skipped with --no-upgrade, exit 0.
+            Manner::Again => "--reinstall",
+            Manner::Missing | Manner::Over(_) => "--no-upgrade",
+        });
+        arguments.extend(["--", name]);
+        apt("apt-get", root, &arguments)
+    }
+
+    fn hitch(&self, said: &Said) -> Option<Hitch> {
+        (!said.well).then(|| Hitch { cause: failure(said), ..Hitch::default() })
+    }
+
+    fn resume(&self, root: &str) -> Option<Argv> {
+        let configure = ["--force-confdef", "--force-confold", "--configure", "-a"];
+        Some(match root {
+            "/" => argv("dpkg", &configure),
+            _ => argv("dpkg", &[&[rooted(root).as_str()][..], &configure].concat()),
+        })
+    }
+}
+
+fn listed(state: &str, version: &str) -> Listed {
+    let by_half = (!is_whole(state)).then(|| state.into());
+    Listed { version: version.into(), by_half }
+}
+
+/// What waits for triggers is configured all the same.
+fn is_whole(state: &str) -> bool {
+    ["installed", "triggers-awaited", "triggers-pending"].contains(&state)
+}
+
+fn rooted(root: &str) -> String {
+    format!("--root={root}")
+}
+
+fn apt(program: &str, root: &str, arguments: &[&str]) -> Argv {
+    if root == "/" {
+        return argv(program, arguments);
+    }
+    // RootDir would lack dpkg's own tables of the running machine.
+    let dir = format!("Dir={root}");
+    let status = format!("Dir::State::status={}/var/lib/dpkg/status", root.trim_end_matches('/'));
+    let dpkg = format!("Dpkg::Options::={}", rooted(root));
+    argv(program, &[&["-o", &dir, "-o", &status, "-o", &dpkg], arguments].concat())
+}
+
+fn failure(said: &Said) -> String {
+    let tells = |lines: &[&str], at: usize| {
+        let line = lines[at];
+        let starts = ["E: ", "dpkg: error", "dpkg-query: error"];
+        let after =
+            at.checked_sub(1).is_some_and(|before| lines[before].starts_with("dpkg: error"));
+        // What a script said stands before the word that it failed.
+        let next = lines.get(at + 1).is_some_and(|next| next.starts_with("dpkg: error"));
+        starts.iter().any(|start| line.starts_with(start)) || after || next
+    };
+    cause(said, tells, MENDS)
+}

@@ -1,0 +1,190 @@
+//! pacman: how it is asked and what it answers. Pure.
+//!
+//! Seen with 6.0.2. It exits 1 for nearly every failure, so its words are judged; 0 where only a
+//! script of the package failed. An empty database is listed with exit 1 and no word. What was cut
+//! off while it was unpacked, or did not fit on the disk, is listed as if it were there.
+
+use super::manager::{argv, cause, lines, strange};
+use super::manager::{Argv, Hitch, List, Listed, Lock, Manager, Manner, Mends, Offer, Said};
+
+/// pacman(8).
+#[derive(Debug)]
+pub struct Pacman;
+
+const LOCAL: &str = "/var/lib/pacman/local";
+
+/// The first that is found counts, so the particular stand before the general.
+static MENDS: &Mends = &[
+    ("unable to lock database", "another package manager took the lock; try again"),
+    ("does not exist (use '-Sy'", "its database is missing: upgrade the machine (pacman -Syu)"),
+    ("no usable package repositories", "name a repository in /etc/pacman.conf"),
+    ("no servers configured", "name a Server for the repository in /etc/pacman.conf"),
+    ("config file /etc/pacman.conf could not be read", "write /etc/pacman.conf"),
+    ("/var/lib/pacman/sync/", "its database is damaged: upgrade the machine (pacman -Syyu)"),
+    (" 404", "the database is stale: upgrade the machine (pacman -Syu)"),
+    ("from disk : ", "the repository on disk does not hold what its database lists: mend it"),
+    ("failed retrieving file", "the mirror cannot be used: mend it or the Server that names it"),
+    ("not enough free disk space", "make room on the disk"),
+    ("Partition ", "make room on the disk"),
+    ("(Write failed)", "the disk is full: make room"),
+    ("No space left on device", "the disk is full: make room"),
+    ("failed to run transaction hooks", "a hook of the machine refused: see what it asks for"),
+    ("command failed to execute", "it is there, but a script or hook failed: finish its work"),
+    ("exists in filesystem", "a file that no package brought is in its way: move it away"),
+    ("conflicting dependencies", "a package that is there excludes it: remove one of the two"),
+    (
+        "unresolvable package conflicts",
+        "a package that is there excludes it: remove one of the two",
+    ),
+    ("is in conflict", "a package that is there excludes it: remove one of the two"),
+    ("could not satisfy dependencies", "the repositories lack something that it needs"),
+    ("signature", "its signature does not hold: bring the keyring up to date"),
+    ("target not found", "no repository has it: mend the name, or add the repository"),
+];
+
+impl Manager for Pacman {
+    fn name(&self) -> &'static str {
+        "pacman"
+    }
+
+    fn database(&self) -> &'static str {
+        LOCAL
+    }
+
+    fn serves(&self, id: &str) -> bool {
+        ["arch", "archarm", "archlinux"].contains(&id)
+    }
+
+    fn lock(&self) -> Lock {
+        Lock::Made("/var/lib/pacman/db.lck")
+    }
+
+    fn processes(&self) -> &'static [&'static str] {
+        &["pacman", "packagekitd", "pamac-daemon", "yay", "paru"]
+    }
+
+    fn list(&self, root: &str) -> Argv {
+        pacman(root, &["-Q"])
+    }
+
+    fn listed(&self, said: &Said) -> Result<List, String> {
+        if !said.well && !(said.out.is_empty() && !lines(said).iter().any(|line| is_error(line))) {
+            return Err(failure(said));
+        }
+        said.out.lines().map(entry).collect()
+    }
+
+    fn proof(&self, name: &str, version: &str) -> Option<String> {
+        Some(format!("{LOCAL}/{name}-{version}/desc"))
+    }
+
+    fn inquire(&self, root: &str, name: &str) -> Argv {
+        // Without dependencies, and only printed, so that nothing else is named.
+        pacman(root, &["-Sddp", "--print-format", "%n %v", "--", name])
+    }
+
+    fn offer(&self, name: &str, said: &Said) -> Result<Offer, String> {
+        if !said.well {
+            return Ok(Offer::Nothing(failure(said)));
+        }
+        let found: List = said.out.lines().map(entry).collect::<Result<_, _>>()?;
+        if let Some(listed) = found.get(name).filter(|_| found.len() == 1) {
+            return Ok(Offer::Package(listed.version.to_string()));
+        }
+        let mut others: Vec<String> = found.into_keys().map(Into::into).collect();
+        others.sort();
+        match others.is_empty() {
+            true => Err("it exited 0 and named nothing".into()),
+            false => Ok(Offer::Others(others)),
+        }
+    }
+
+    fn group(&self, root: &str, name: &str) -> Option<Argv> {
+        Some(pacman(root, &["-Sg", "--", name]))
+    }
+
+    fn install(&self, root: &str, name: &str, manner: Manner) -> Argv {
+        let mut argv = pacman(root, &["-S", "--noconfirm", "--noprogressbar"]);
+        if manner != Manner::Again {
+            argv.push("--needed".into());
+        }
+        if let Manner::Over(paths) = manner {
+            argv.extend(paths.iter().flat_map(|path| ["--overwrite".into(), plain(path)]));
+        }
+        argv.extend(["--".into(), name.into()]);
+        argv
+    }
+
+    fn hitch(&self, said: &Said) -> Option<Hitch> {
+        let lines = lines(said);
+        // A script that failed does not count for pacman, and does for us.
+        if said.well && !lines.iter().any(|line| line.contains("command failed to execute")) {
+            return None;
+        }
+        let after = |line: &str, words: &str| line.strip_prefix(words).map(str::to_string);
+        let halves = lines.iter();
+        let halves =
+            halves.filter_map(|line| after(line, "error: problem occurred while installing "));
+        let conflicts = lines.iter().filter_map(|line| line.strip_suffix(" exists in filesystem"));
+        let paths = conflicts.filter_map(|line| line.split_once(": ")).map(|(_, path)| path.into());
+        Some(Hitch { cause: failure(said), in_the_way: paths.collect(), by_half: halves.collect() })
+    }
+
+    fn unlist(&self, root: &str, names: &[&str]) -> Option<Argv> {
+        Some(self.remove(root, &["--dbonly", "--"], names))
+    }
+
+    fn take_back(&self, root: &str, names: &[&str]) -> Option<Argv> {
+        Some(self.remove(root, &["--"], names))
+    }
+}
+
+impl Pacman {
+    fn remove(&self, root: &str, flags: &[&str], names: &[&str]) -> Argv {
+        let mut argv = pacman(root, &["-Rdd", "--noconfirm", "--noprogressbar"]);
+        argv.extend(flags.iter().chain(names).map(|word| word.to_string()));
+        argv
+    }
+}
+
+fn pacman(root: &str, arguments: &[&str]) -> Argv {
+    match root {
+        "/" => argv("pacman", arguments),
+        // Its configuration, keys and repositories are then the tree's own, unlike with --root.
+        _ => argv("pacman", &[&["--sysroot", root], arguments].concat()),
+    }
+}
+
+/// A line `name version`.
+fn entry(line: &str) -> Result<(Box<str>, Listed), String> {
+    match line.split_once(' ') {
+        Some((name, version)) if !name.is_empty() && is_word(version) => {
+            Ok((name.into(), Listed { version: version.into(), by_half: None }))
+        }
+        _ => Err(strange(line)),
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '/')
+}
+
+fn is_error(line: &str) -> bool {
+    line.starts_with("error:")
+}
+
+fn failure(said: &Said) -> String {
+    let tells = |lines: &[&str], at: usize| {
+        let line = lines[at];
+        // What a script said stands before the word that it failed.
+        let before = lines.get(at + 1).is_some_and(|next| next.contains("command failed to"));
+        let conflicts = line.contains(" exists in filesystem") || line.contains("are in conflict");
+        is_error(line) || before || conflicts || line.contains(" does not exist (use ")
+    };
+    cause(said, tells, MENDS)
+}
+
+/// The pattern that `path` alone matches; a comma would end it.
+fn plain(path: &str) -> String {
+    path.replace(['[', ']', '*', '!', '\\', ','], "?")
+}
