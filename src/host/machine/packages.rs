@@ -224,18 +224,19 @@ impl Machine {
             return Ok(());
         }
         let offered = self.offered(manager, name, &doing, until)?;
-        let mut manner = match &there {
-            None => Manner::Missing,
-            // A newer one is not what was being installed: nobody asked for it.
-            Some(it) if whole && *it.version != *offered => return Ok(()),
-            Some(it) if it.by_half.as_deref().is_none_or(|how| how == "half-installed") => {
-                Manner::Again
-            }
-            Some(_) => Manner::Missing,
-        };
+        // A newer one is not what was being installed: nobody asked for it.
+        if whole && there.is_some_and(|it| *it.version != *offered) {
+            return Ok(());
+        }
+        // What it needs may have been cut off as well, and comes along.
+        let broken = known.list.iter().filter(|(other, it)| it.broken && &***other != name);
+        let broken = broken.map(|(other, _)| &**other).filter(|_| begun.is_some());
+        let names: Vec<&str> = broken.chain([name]).collect();
+        let again = whole || known.list.get(name).is_some_and(|it| it.broken) || names.len() > 1;
+        let mut manner = if again { Manner::Again } else { Manner::Missing };
         let mut ours = Vec::new();
         for _ in 0..TRIES {
-            let argv = manager.install(&root, name, manner);
+            let argv = manager.install(&root, &names, manner);
             let ended = self.spawn(manager, &doing, &argv, until)?;
             let text = Text::of(&ended, manager.name());
             let Some(hitch) = manager.hitch(&text.said()) else { return Ok(()) };
@@ -265,26 +266,35 @@ impl Machine {
         let root = self.package_root()?;
         let argv = manager.inquire(&root, name);
         let read = |said: &Said| manager.offer(name, said);
-        let cause = match self.run_manager(manager, doing, &argv, until.left(), read)? {
+        let others = match self.run_manager(manager, doing, &argv, until.left(), read)? {
             Offer::Package(version) => return Ok(version),
-            Offer::Nothing(cause) => cause,
-            Offer::Others(names) => {
-                let is_group = match manager.group(&root, name) {
-                    None => false,
-                    Some(argv) => {
-                        let in_it = |said: &Said| Ok(said.well && !said.out.is_empty());
-                        self.run_manager(manager, doing, &argv, until.left(), in_it)?
-                    }
+            Offer::Others(names) => names,
+            Offer::Nothing(cause) => {
+                let names = |said: &Said| Ok(said.out.lines().map(str::to_string).collect());
+                let names: Vec<_> = match manager.instead(&root, name) {
+                    Some(argv) => self.run_manager(manager, doing, &argv, until.left(), names)?,
+                    None => Vec::new(),
                 };
-                let names = quoted(names.join(", ").as_bytes());
-                match is_group {
-                    true => format!("it is a group, of {names}; declare those that are wanted"),
-                    false => format!(
-                        "no package is called so, it is only provided by {names}; \
-                                      declare the one that is wanted"
-                    ),
+                if names.is_empty() {
+                    return Err(Trouble::new(doing, cause));
                 }
+                names
             }
+        };
+        let is_group = match manager.group(&root, name) {
+            None => false,
+            Some(argv) => {
+                let in_it = |said: &Said| Ok(said.well && !said.out.is_empty());
+                self.run_manager(manager, doing, &argv, until.left(), in_it)?
+            }
+        };
+        let names = quoted(others.join(", ").as_bytes());
+        let cause = match is_group {
+            true => format!("it is a group, of {names}; declare those that are wanted"),
+            false => format!(
+                "no package is called so, it is only provided by {names}; declare the one that \
+                 is wanted"
+            ),
         };
         Err(Trouble::new(doing, cause))
     }
@@ -527,7 +537,9 @@ fn processes() -> impl Iterator<Item = u32> {
 
 /// Who has the file of this device and inode open.
 fn holder(identity: (u64, u64)) -> Option<(u32, String)> {
-    let pid = processes().find(|pid| {
+    // We have it open ourselves, to ask.
+    let others = processes().filter(|&pid| pid != std::process::id());
+    let pid = { others }.find(|pid| {
         let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         open.map(|entry| entry.path()).any(|path| {
             // Only what is called so is looked at: a look may take long, on a dead network mount.

@@ -1,8 +1,9 @@
 //! apt and dpkg: how they are asked and what they answer. Pure.
 //!
-//! Seen with apt 2.6.2 and dpkg 1.21.23. Where apt-get finds no package of a name it takes the name
-//! for a pattern, for something provided, or for one with a trailing `+` or `-`; apt-cache does
-//! not with `showpkg`. With -y it would remove what is in the way, without --no-remove.
+//! Seen with apt 2.6.2 and dpkg 1.21.23. Where they find no package of a name, both apt-get and
+//! apt-cache take it for a pattern, for something provided, or for one with a trailing `+` or `-`:
+//! `he.lo` names `hello`. So what is there by a name is asked first, and the answer must be of that
+//! very name. With -y apt-get would remove what is in the way, without --no-remove.
 
 use super::manager::{argv, cause, strange};
 use super::manager::{Argv, Hitch, List, Listed, Lock, Manager, Manner, Mends, Offer, Said};
@@ -128,7 +129,7 @@ impl Manager for Apt {
         }
     }
 
-    fn install(&self, root: &str, name: &str, manner: Manner) -> Argv {
+    fn install(&self, root: &str, names: &[&str], manner: Manner) -> Argv {
         let mut arguments = vec!["install", "-y", "-q", "--no-remove"];
         // A file that a person changed, or put there, stays.
         arguments.extend(["-o", "Dpkg::Options::=--force-confdef"]);
@@ -138,7 +139,8 @@ impl Manager for Apt {
             Manner::Again => "--reinstall",
             Manner::Missing | Manner::Over(_) => "--no-upgrade",
         });
-        arguments.extend(["--", name]);
+        arguments.push("--");
+        arguments.extend(names);
         apt("apt-get", root, &arguments)
     }
 
@@ -157,7 +159,7 @@ impl Manager for Apt {
 
 fn listed(state: &str, version: &str) -> Listed {
     let by_half = (!is_whole(state)).then(|| state.into());
-    Listed { version: version.into(), by_half }
+    Listed { version: version.into(), by_half, broken: state == "half-installed" }
 }
 
 /// What waits for triggers is configured all the same.

@@ -31,6 +31,8 @@ pub struct Listed {
     pub version: Box<str>,
     /// How far it is there; `None` for all of it.
     pub by_half: Option<Box<str>>,
+    /// So little that only unpacking it again would help.
+    pub broken: bool,
 }
 
 /// All that is listed, by name.
@@ -117,13 +119,19 @@ pub trait Manager: fmt::Debug + Sync {
     /// What there is.
     fn offer(&self, name: &str, said: &Said) -> Result<Offer, String>;
 
+    /// Asks what would be installed by a name that no package has, a name a line; `None` where
+    /// [`Manager::offer`] tells.
+    fn instead(&self, _root: &str, _name: &str) -> Option<Argv> {
+        None
+    }
+
     /// Asks who is in the group `name`; `None` where there are no groups.
     fn group(&self, _root: &str, _name: &str) -> Option<Argv> {
         None
     }
 
-    /// Installs `name`.
-    fn install(&self, root: &str, name: &str, manner: Manner) -> Argv;
+    /// Installs all of these.
+    fn install(&self, root: &str, names: &[&str], manner: Manner) -> Argv;
 
     /// Why an installation did not work; `None` where it did.
     fn hitch(&self, said: &Said) -> Option<Hitch>;
@@ -149,16 +157,18 @@ pub(super) type Mends = [(&'static str, &'static str)];
 
 /// The most lines of a tool's words that are told.
 const MOST_LINES: usize = 4;
+/// The most characters of such a line.
+const LONGEST: usize = 300;
 
 /// How it ended, those of its lines that tell why, and what would mend it.
 pub(super) fn cause(said: &Said, tells: impl Fn(&[&str], usize) -> bool, mends: &Mends) -> String {
     let mut cause = said.how.to_string();
     let lines = lines(said);
     let told = (0..lines.len()).filter(|&at| tells(&lines, at));
-    let told: Vec<String> = told.take(MOST_LINES).map(|at| quoted(lines[at].trim())).collect();
+    let told: Vec<String> = told.take(MOST_LINES).map(|at| shown(lines[at])).collect();
     match (told.is_empty(), lines.last()) {
         (false, _) => cause += &format!(": {}", told.join(", ")),
-        (true, Some(last)) => cause += &format!(": {}", quoted(last.trim())),
+        (true, Some(last)) => cause += &format!(": {}", shown(last)),
         (true, None) => cause += " and said nothing",
     }
     let meant = mends.iter().find(|(words, _)| lines.iter().any(|line| line.contains(words)));
@@ -172,12 +182,22 @@ pub(super) fn cause(said: &Said, tells: impl Fn(&[&str], usize) -> bool, mends: 
 pub(super) fn lines<'a>(said: &Said<'a>) -> Vec<&'a str> {
     let all = said.err.lines().chain(said.out.lines());
     let all = all.map(|line| line.trim_end().rsplit('\r').next().unwrap_or(line));
-    all.filter(|line| !line.trim().is_empty()).collect()
+    // Control sequences alone are no words: pacman 6.0.2 shows the cursor again as its last.
+    all.filter(|line| line.contains(char::is_alphabetic) && !line.starts_with('\u{1b}')).collect()
 }
 
 /// `program` with `arguments`.
 pub(super) fn argv(program: &str, arguments: &[&str]) -> Argv {
     std::iter::once(&program).chain(arguments).map(|word| word.to_string()).collect()
+}
+
+/// A line of a tool's, quoted; of a long one the beginning.
+fn shown(line: &str) -> String {
+    let line = line.trim();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{:?}…", &line[..end]),
+        None => format!("{line:?}"),
+    }
 }
 
 /// An answer that is not understood.

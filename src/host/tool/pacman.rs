@@ -39,7 +39,7 @@ static MENDS: &Mends = &[
     ("is in conflict", "a package that is there excludes it: remove one of the two"),
     ("could not satisfy dependencies", "the repositories lack something that it needs"),
     ("signature", "its signature does not hold: bring the keyring up to date"),
-    ("target not found", "no repository has it: mend the name, or add the repository"),
+    ("was not found", "no repository has it: mend the name, or add the repository"),
 ];
 
 impl Manager for Pacman {
@@ -79,31 +79,36 @@ impl Manager for Pacman {
     }
 
     fn inquire(&self, root: &str, name: &str) -> Argv {
-        // Without dependencies, and only printed, so that nothing else is named.
-        pacman(root, &["-Sddp", "--print-format", "%n %v", "--", name])
+        // Takes a name for nothing but a package's.
+        pacman(root, &["-Si", "--", name])
     }
 
     fn offer(&self, name: &str, said: &Said) -> Result<Offer, String> {
         if !said.well {
             return Ok(Offer::Nothing(failure(said)));
         }
-        let found: List = said.out.lines().map(entry).collect::<Result<_, _>>()?;
-        if let Some(listed) = found.get(name).filter(|_| found.len() == 1) {
-            return Ok(Offer::Package(listed.version.to_string()));
+        let value = |key: &str| {
+            let mut fields = said.out.lines().filter_map(|line| line.split_once(" : "));
+            fields.find(|(found, _)| found.trim_end() == key).map(|(_, value)| value.trim())
+        };
+        match (value("Name"), value("Version")) {
+            (Some(found), Some(version)) if found == name && is_word(version) => {
+                Ok(Offer::Package(version.into()))
+            }
+            _ => Err(strange(said.out.lines().next().unwrap_or_default())),
         }
-        let mut others: Vec<String> = found.into_keys().map(Into::into).collect();
-        others.sort();
-        match others.is_empty() {
-            true => Err("it exited 0 and named nothing".into()),
-            false => Ok(Offer::Others(others)),
-        }
+    }
+
+    fn instead(&self, root: &str, name: &str) -> Option<Argv> {
+        // Without dependencies, and only printed.
+        Some(pacman(root, &["-Sddp", "--print-format", "%n", "--", name]))
     }
 
     fn group(&self, root: &str, name: &str) -> Option<Argv> {
         Some(pacman(root, &["-Sg", "--", name]))
     }
 
-    fn install(&self, root: &str, name: &str, manner: Manner) -> Argv {
+    fn install(&self, root: &str, names: &[&str], manner: Manner) -> Argv {
         let mut argv = pacman(root, &["-S", "--noconfirm", "--noprogressbar"]);
         if manner != Manner::Again {
             argv.push("--needed".into());
@@ -111,7 +116,7 @@ impl Manager for Pacman {
         if let Manner::Over(paths) = manner {
             argv.extend(paths.iter().flat_map(|path| ["--overwrite".into(), plain(path)]));
         }
-        argv.extend(["--".into(), name.into()]);
+        argv.extend(["--"].iter().chain(names).map(|word| word.to_string()));
         argv
     }
 
@@ -159,7 +164,7 @@ fn pacman(root: &str, arguments: &[&str]) -> Argv {
 fn entry(line: &str) -> Result<(Box<str>, Listed), String> {
     match line.split_once(' ') {
         Some((name, version)) if !name.is_empty() && is_word(version) => {
-            Ok((name.into(), Listed { version: version.into(), by_half: None }))
+            Ok((name.into(), Listed { version: version.into(), by_half: None, broken: false }))
         }
         _ => Err(strange(line)),
     }
