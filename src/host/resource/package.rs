@@ -98,3 +98,40 @@ static NAME: Text = Text {
     max: 200,
     holds: |text| word(text, "@_", "@._+-") && !text.ends_with('-'),
 };
+
+#[cfg(test)]
+mod tests {
+    use super::super::Standing;
+    use super::*;
+
+    fn judged(presence: Presence, begun: Option<u64>) -> (usize, bool) {
+        let package = Package { name: "x".into() };
+        let standing = if begun.is_some() { Standing::Created } else { Standing::Unowned };
+        let past = Past { standing, begun, ..Past::NONE };
+        let verdict = package.judge(&Answer::Package(presence), &past).unwrap();
+        let told = !verdict.detail.is_empty();
+        assert_eq!(told, !verdict.steps.is_empty(), "a step is told");
+        (verdict.steps.len(), verdict.existed)
+    }
+
+    #[test]
+    fn present_is_enough_and_half_is_not() {
+        for begun in [None, Some(7)] {
+            assert_eq!(judged(Presence::Whole, begun), (0, true));
+            assert_eq!(judged(Presence::Absent, begun), (1, false));
+            assert_eq!(judged(Presence::Half("unpacked only".into()), begun), (1, true));
+        }
+    }
+
+    #[test]
+    fn what_another_was_cut_off_at_is_not_ours_to_finish() {
+        assert_eq!(judged(Presence::Doubtful("cut"), None), (0, true));
+        assert_eq!(judged(Presence::Doubtful("cut"), Some(7)), (1, true));
+    }
+
+    #[test]
+    fn an_answer_to_another_question_is_not_believed() {
+        let package = Package { name: "x".into() };
+        assert!(package.judge(&Answer::Sysctl(None), &Past::NONE).is_err());
+    }
+}

@@ -5,7 +5,7 @@
 //! `he.lo` names `hello`. So what is there by a name is asked first, and the answer must be of that
 //! very name. With -y apt-get would remove what is in the way, without --no-remove.
 
-use super::manager::{argv, cause, strange};
+use super::manager::{argv, cause, strange, whole};
 use super::manager::{Argv, Hitch, List, Listed, Lock, Manager, Manner, Mends, Offer, Said};
 
 /// apt-get(8), over dpkg(1).
@@ -77,7 +77,7 @@ impl Manager for Apt {
             return Err(failure(said));
         }
         let mut lines = Vec::new();
-        for line in said.out.lines() {
+        for line in whole(said)?.lines() {
             let mut fields = line.split('\t');
             let four = [(); 4].map(|()| fields.next());
             let [Some(name), Some(arch), Some(state), Some(version)] = four else {
@@ -106,12 +106,13 @@ impl Manager for Apt {
         if !said.well {
             return Err(failure(said));
         }
-        let mut lines = said.out.lines();
+        let out = whole(said)?;
+        let mut lines = out.lines();
         if lines.next().and_then(|line| line.strip_prefix("Package: ")) != Some(name) {
             return Ok(Offer::Nothing(NOWHERE.into()));
         }
         let section = |title: &'static str| {
-            let lines = said.out.lines().skip_while(move |line| line.trim_end() != title).skip(1);
+            let lines = out.lines().skip_while(move |line| line.trim_end() != title).skip(1);
             lines.take_while(|line| !line.trim_end().ends_with(':'))
         };
         // A version stands before the index that has it, which is dpkg's own for what was there.
@@ -193,4 +194,118 @@ fn failure(said: &Said) -> String {
         starts.iter().any(|start| line.starts_with(start)) || after || next
     };
     cause(said, tells, MENDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manager::tests::{cut_anywhere, said};
+    use super::*;
+
+    macro_rules! transcript {
+        ($name:literal) => {
+            include_str!(concat!("../../../tests/transcripts/apt/", $name))
+        };
+    }
+
+    fn cause_of(text: &str) -> String {
+        Apt.hitch(&said(false, text)).unwrap().cause
+    }
+
+    #[test]
+    fn the_list_tells_how_far_each_is_there() {
+        let list = Apt.listed(&said(true, transcript!("list"))).unwrap();
+        assert!(list.len() > 200);
+        assert_eq!(&*list["apt"].version, "2.6.2");
+        assert_eq!(list["apt"].by_half, None);
+        let states = "a\tall\tinstalled\t1\nb\tall\tnot-installed\t\nc\tall\tconfig-files\t1\n\
+                      d\tall\thalf-installed\t1\ne\tall\tunpacked\t1\n\
+                      f\tall\thalf-configured\t1\ng\tall\ttriggers-pending\t1\n";
+        let list = Apt.listed(&said(true, states)).unwrap();
+        let half = |name: &str| list[name].by_half.as_deref();
+        assert!(!list.contains_key("b") && !list.contains_key("c"));
+        assert_eq!([half("a"), half("d"), half("g")], [None, Some("half-installed"), None]);
+        assert_eq!([half("e"), half("f")], [Some("unpacked"), Some("half-configured")]);
+        assert!(list["d"].broken && !list["f"].broken);
+        for bad in [
+            "a\n",
+            "a\tall\tinstalled\n",
+            "\tall\tinstalled\t1\n",
+            "a\tall\t\t1\n",
+            "a\tb\tc\td\te\n",
+        ] {
+            assert!(Apt.listed(&said(true, bad)).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_package_of_another_architecture_is_another_package() {
+        let list = "dpkg\tamd64\tinstalled\t1\nwine\ti386\tinstalled\t1\n\
+                    libc6\tamd64\tinstalled\t2\nlibc6\ti386\tinstalled\t1\n";
+        let list = Apt.listed(&said(true, list)).unwrap();
+        assert!(!list.contains_key("wine"));
+        assert_eq!(&*list["libc6"].version, "2");
+    }
+
+    #[test]
+    fn a_cut_answer_is_true_or_none() {
+        let all = Apt.listed(&said(true, transcript!("list"))).unwrap();
+        for list in cut_anywhere(transcript!("list"), |said| Apt.listed(said)) {
+            assert!(list.iter().all(|(name, it)| all[name] == *it));
+        }
+        let real = cut_anywhere(transcript!("offer"), |said| Apt.offer("hello", said));
+        assert!(real.iter().all(|it| !matches!(it, Offer::Others(_))));
+        let provided = |said: &Said| Apt.offer("mail-carrier", said);
+        let provided = cut_anywhere(transcript!("offer-provided"), provided);
+        assert!(provided.iter().all(|it| !matches!(it, Offer::Package(_))));
+        cut_anywhere(
+            transcript!("full-disk"),
+            |said| Ok(Apt.hitch(&Said { well: false, ..*said })),
+        );
+    }
+
+    #[test]
+    fn a_name_offers_the_package_of_that_very_name() {
+        let offer = |name: &str, text: &str| Apt.offer(name, &said(true, text)).unwrap();
+        assert_eq!(offer("hello", transcript!("offer")), Offer::Package("1.0".into()));
+        let there = offer("libc6", transcript!("offer-there"));
+        assert_eq!(there, Offer::Package("2.36-9+deb12u14".into()));
+        let provided = offer("mail-carrier", transcript!("offer-provided"));
+        assert_eq!(provided, Offer::Others(vec!["postbox".into()]));
+        for (name, text) in [("he.lo", transcript!("offer-pattern")), ("nowhere", "")] {
+            assert!(matches!(offer(name, text), Offer::Nothing(_)), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_failure_is_told_with_what_mends_it() {
+        let told = [
+            (transcript!("locked"), "another package manager took the lock"),
+            (transcript!("dead-mirror"), "the mirror cannot be used"),
+            (transcript!("lost"), "repository on disk"),
+            (transcript!("nowhere"), "no source has it"),
+            (transcript!("vetoed"), "\"no vetoed here\""),
+            (transcript!("script"), "\"cannot set up\""),
+            (transcript!("script"), "a script of a package failed"),
+            (transcript!("excluded"), "a package that is there excludes it"),
+            (transcript!("full-disk"), "the disk is full"),
+            (transcript!("interrupted"), "dpkg --configure -a"),
+        ];
+        for (text, words) in told {
+            let cause = cause_of(text);
+            assert!(cause.contains(words), "{words}: {cause}");
+        }
+        assert_eq!(Apt.hitch(&said(true, "")), None);
+    }
+
+    #[test]
+    fn it_is_never_asked_to_remove_or_to_upgrade() {
+        for manner in [Manner::Missing, Manner::Again] {
+            let argv = Apt.install("/", &["x"], manner);
+            let has = |word: &str| argv.iter().any(|it| it == word);
+            assert!(has("--no-remove") && has("--no-upgrade") == (manner == Manner::Missing));
+            assert_eq!(argv[argv.len() - 2..], ["--", "x"]);
+        }
+        let tree = Apt.install("/mnt/tree", &["x"], Manner::Missing);
+        assert!(tree.contains(&"Dir::State::status=/mnt/tree/var/lib/dpkg/status".to_string()));
+    }
 }

@@ -200,7 +200,42 @@ fn shown(line: &str) -> String {
     }
 }
 
+/// Standard output, which ends with a whole line.
+pub(super) fn whole<'a>(said: &Said<'a>) -> Result<&'a str, String> {
+    match said.out.is_empty() || said.out.ends_with('\n') {
+        true => Ok(said.out),
+        false => Err("its answer ends in the middle of a line".into()),
+    }
+}
+
 /// An answer that is not understood.
 pub(super) fn strange(line: &str) -> String {
     format!("a line is not understood: {}", quoted(line))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// What a tool that ended so, and said `out`, comes to.
+    pub fn said(well: bool, out: &str) -> Said<'_> {
+        Said { well, how: if well { "it exited 0" } else { "it exited 1" }, out, err: "" }
+    }
+
+    /// Reads `text` cut off at each byte, which must not panic; hands back what was read.
+    pub fn cut_anywhere<T>(text: &str, read: impl Fn(&Said) -> Result<T, String>) -> Vec<T> {
+        let ends = (0..text.len()).filter(|&end| text.is_char_boundary(end));
+        ends.filter_map(|end| read(&said(true, &text[..end])).ok()).collect()
+    }
+
+    #[test]
+    fn what_a_tool_says_is_quoted_and_capped() {
+        let long = "é".repeat(100_000);
+        let hostile = format!("error: \u{1b}[2J\nerror: {long}\n");
+        let cause = cause(&said(false, &hostile), |_, _| true, &[("error: é", "mend it")]);
+        assert!(cause.starts_with("it exited 1: \"error: \\u{1b}[2J\""), "{cause}");
+        assert!(cause.ends_with("; mend it") && cause.chars().count() < 2 * LONGEST);
+        let silent = super::cause(&said(false, ""), |_, _| true, &[]);
+        assert_eq!(silent, "it exited 1 and said nothing");
+    }
 }

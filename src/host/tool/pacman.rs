@@ -4,7 +4,7 @@
 //! script of the package failed. An empty database is listed with exit 1 and no word. What was cut
 //! off while it was unpacked, or did not fit on the disk, is listed as if it were there.
 
-use super::manager::{argv, cause, lines, strange};
+use super::manager::{argv, cause, lines, strange, whole};
 use super::manager::{Argv, Hitch, List, Listed, Lock, Manager, Manner, Mends, Offer, Said};
 
 /// pacman(8).
@@ -71,7 +71,7 @@ impl Manager for Pacman {
         if !said.well && !(said.out.is_empty() && !lines(said).iter().any(|line| is_error(line))) {
             return Err(failure(said));
         }
-        said.out.lines().map(entry).collect()
+        whole(said)?.lines().map(entry).collect()
     }
 
     fn proof(&self, name: &str, version: &str) -> Option<String> {
@@ -87,15 +87,16 @@ impl Manager for Pacman {
         if !said.well {
             return Ok(Offer::Nothing(failure(said)));
         }
+        let out = whole(said)?;
         let value = |key: &str| {
-            let mut fields = said.out.lines().filter_map(|line| line.split_once(" : "));
+            let mut fields = out.lines().filter_map(|line| line.split_once(" : "));
             fields.find(|(found, _)| found.trim_end() == key).map(|(_, value)| value.trim())
         };
         match (value("Name"), value("Version")) {
             (Some(found), Some(version)) if found == name && is_word(version) => {
                 Ok(Offer::Package(version.into()))
             }
-            _ => Err(strange(said.out.lines().next().unwrap_or_default())),
+            _ => Err(strange(out.lines().next().unwrap_or_default())),
         }
     }
 
@@ -192,4 +193,113 @@ fn failure(said: &Said) -> String {
 /// The pattern that `path` alone matches; a comma would end it.
 fn plain(path: &str) -> String {
     path.replace(['[', ']', '*', '!', '\\', ','], "?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manager::tests::{cut_anywhere, said};
+    use super::*;
+
+    macro_rules! transcript {
+        ($name:literal) => {
+            include_str!(concat!("../../../tests/transcripts/pacman/", $name))
+        };
+    }
+
+    fn hitch(text: &str) -> Hitch {
+        Pacman.hitch(&said(false, text)).unwrap()
+    }
+
+    #[test]
+    fn the_list_is_read_and_what_is_no_list_is_not() {
+        let list = Pacman.listed(&said(true, transcript!("list"))).unwrap();
+        assert_eq!(list.len(), 2);
+        assert_eq!(&*list["letters"].version, "1.0-1");
+        assert_eq!(Pacman.listed(&said(false, "")), Ok(List::new()), "an empty one exits 1");
+        let bad = ["hello\n", "hello \n", " 1.0\n", "hello 1.0 2.0\n", "hello ../../1\n", "a 1"];
+        for bad in bad {
+            assert!(Pacman.listed(&said(true, bad)).is_err(), "{bad:?}");
+        }
+        assert!(Pacman.listed(&said(false, "error: no database\n")).is_err());
+    }
+
+    #[test]
+    fn a_cut_answer_is_true_or_none() {
+        for list in cut_anywhere(transcript!("list"), |said| Pacman.listed(said)) {
+            assert!(list.values().all(|it| &*it.version == "1.0-1"));
+        }
+        let offers = cut_anywhere(transcript!("offer"), |said| Pacman.offer("hello", said));
+        assert!(!offers.is_empty());
+        assert!(offers.iter().all(|offer| *offer == Offer::Package("1.0-1".into())));
+        for text in [transcript!("full-disk"), transcript!("in-the-way"), transcript!("script")] {
+            cut_anywhere(text, |said| Ok(Pacman.hitch(&Said { well: false, ..*said })));
+        }
+    }
+
+    #[test]
+    fn a_name_offers_the_package_of_that_very_name() {
+        assert_eq!(
+            Pacman.offer("hello", &said(true, transcript!("offer"))),
+            Ok(Offer::Package("1.0-1".into()))
+        );
+        assert!(Pacman.offer("hell", &said(true, transcript!("offer"))).is_err());
+        assert!(Pacman.offer("hello", &said(true, "")).is_err());
+        let none = Pacman.offer("nowhere", &said(false, transcript!("offer-none")));
+        assert!(matches!(none, Ok(Offer::Nothing(why)) if why.contains("no repository has it")));
+    }
+
+    #[test]
+    fn each_failure_is_told_with_what_mends_it() {
+        let told = [
+            (transcript!("locked"), "another package manager took the lock"),
+            (transcript!("missing-database"), "its database is missing"),
+            (transcript!("no-repository"), "name a repository"),
+            (transcript!("damaged-database"), "its database is damaged"),
+            (transcript!("dead-mirror"), "the mirror cannot be used"),
+            (transcript!("lost"), "repository on disk"),
+            (transcript!("no-server"), "name a Server"),
+            (transcript!("hook"), "a hook of the machine refused"),
+            (transcript!("full-disk"), "the disk is full"),
+            (transcript!("in-the-way"), "\"tea: /usr/share/tea/leaf exists in filesystem\""),
+        ];
+        for (text, words) in told {
+            let cause = hitch(text).cause;
+            assert!(cause.contains(words), "{words}: {cause}");
+        }
+    }
+
+    #[test]
+    fn what_came_by_half_or_is_in_the_way_is_named() {
+        assert_eq!(hitch(transcript!("full-disk")).by_half, ["bulky"]);
+        assert_eq!(hitch(transcript!("in-the-way")).in_the_way, ["/usr/share/tea/leaf"]);
+        assert_eq!(
+            hitch(transcript!("locked")),
+            Hitch { cause: hitch(transcript!("locked")).cause, ..Hitch::default() }
+        );
+    }
+
+    #[test]
+    fn a_script_that_fails_counts_though_pacman_exits_0() {
+        assert_eq!(Pacman.hitch(&said(true, transcript!("installed"))), None);
+        let cause = Pacman.hitch(&said(true, transcript!("script"))).unwrap().cause;
+        assert!(
+            cause.contains("\"cannot set up\"") && cause.contains("finish its work"),
+            "{cause}"
+        );
+    }
+
+    #[test]
+    fn it_is_never_asked_to_upgrade_and_overwrites_nothing_but_what_is_named() {
+        let paths = ["/a,b".to_string(), "/c[d]*".to_string()];
+        for manner in [Manner::Missing, Manner::Again, Manner::Over(&paths)] {
+            let argv = Pacman.install("/mnt/tree", &["x"], manner);
+            assert!(argv.contains(&"-S".to_string()), "neither -Sy nor -Su: {argv:?}");
+            assert_eq!(argv[..3], ["pacman", "--sysroot", "/mnt/tree"]);
+            assert_eq!(argv[argv.len() - 2..], ["--", "x"]);
+            assert_eq!(argv.contains(&"--needed".to_string()), manner != Manner::Again);
+            let over = argv.iter().filter(|word| *word == "--overwrite").count();
+            assert_eq!(over, if let Manner::Over(paths) = manner { paths.len() } else { 0 });
+        }
+        assert_eq!([plain("/a,b"), plain("/c[d]*")], ["/a?b", "/c?d??"]);
+    }
 }
