@@ -18,9 +18,6 @@ macro_rules! one {
     };
 }
 
-/// Said of a type that the format has and this host does not apply yet.
-const SERVICE: &str = "type: type \"service\" is not supported by this host yet; leave it out";
-
 /// Declarations whose text can be written down, each with all its faults in order.
 #[rustfmt::skip] // a row a declaration
 const TABLE: &[(&str, Faults)] = &[
@@ -141,9 +138,9 @@ const TABLE: &[(&str, Faults)] = &[
      &["resources[2] \"y\": path: leads, by a declared link, to what resources[1] \"x\" declares; \
         declare the place"]),
     // References, by a type that has them.
-    (one!(r#""type":"service","unit":"u.service","restart_on":["nobody"]"#), &[SERVICE,
+    (one!(r#""type":"service","unit":"u.service","restart_on":["nobody"]"#), &[
         "restart_on[0]: no resource has the id \"nobody\""]),
-    (one!(r#""type":"service","unit":"u.service","restart_on":["x"]"#), &[SERVICE,
+    (one!(r#""type":"service","unit":"u.service","restart_on":["x"]"#), &[
         "restart_on[0]: \"x\" is this resource itself"]),
     // The host's own, in its disguises.
     // R-15

@@ -118,7 +118,7 @@ pub fn accept(
             declaration::journal_form(declaration, nth, &mut keep);
         }
     } else {
-        len = declaration::journal_text(declaration, &mut keep).map(|it| it.len() as u64).sum();
+        len = declaration::journal_len(declaration, &mut keep);
     }
     if let Some(error) = failed {
         return Err(error);

@@ -230,8 +230,11 @@ fn last_seq(site: &Site) -> u64 {
 fn last_applied(site: &Site) -> BTreeMap<String, u64> {
     let mut applied = BTreeMap::new();
     for record in site.records().iter().filter(|record| record["kind"] == "applied") {
-        let object = record["object"].as_str().unwrap().to_string();
-        applied.insert(object, record["seq"].as_u64().unwrap());
+        // A compaction restates many together.
+        let together = record["objects"].as_array().into_iter().flatten().map(|it| &it[0]);
+        let objects = together.chain([&record["object"]]).filter_map(|it| it.as_str());
+        let seq = record["seq"].as_u64().unwrap();
+        applied.extend(objects.map(|object| (object.to_string(), seq)));
     }
     applied
 }

@@ -167,6 +167,8 @@ fn apply(it: &Invocation) -> Result<u8, Error> {
         accept::guard(&mut machine, &declaration, &what)?;
     }
     let mut store = place.store()?;
+    // Another pass may have come before, and what it made has not been looked at.
+    machine.forget();
     let claims = claims(it);
     accept::may(source, &declaration, store.state(), claims, &what)?;
     let known = store.state().accepted(source).map(|accepted| accepted.sha256);

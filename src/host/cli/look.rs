@@ -154,6 +154,8 @@ fn words(record: &Record<'_>) -> Vec<String> {
     words.extend(record.serial.map(|serial| format!("serial {serial}")));
     words.extend(record.reason.as_ref().map(|it| it.to_string()));
     words.extend(record.until.map(|until| format!("until {until}")));
+    let together = Some(record.objects.len()).filter(|&count| count > 0);
+    words.extend(together.map(|count| format!("{} as before", counted(count, "object"))));
     words.extend(record.records.map(|records| format!("of {records} records")));
     if let Some(counts) = record.counts {
         let counts = [

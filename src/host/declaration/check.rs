@@ -71,6 +71,9 @@ impl fmt::Display for At<'_> {
     }
 }
 
+/// Of how many keys of a resource it is remembered where they were found: more than any type has.
+const MOST_KEYS: usize = 40;
+
 /// A reference that a resource makes.
 pub(super) struct Reference<'a> {
     /// The field it stands in.
@@ -97,6 +100,9 @@ pub(super) struct Checker<'r, 'a> {
     pub lost: Option<Box<str>>,
     /// The references it makes.
     pub references: Vec<Reference<'a>>,
+    /// Where the fields of the last resource were found, in the order of its keys: the next one is
+    /// mostly written alike.
+    pub order: &'r mut Vec<(usize, usize)>,
 }
 
 impl<'a> Checker<'_, 'a> {
@@ -115,10 +121,18 @@ impl<'a> Checker<'_, 'a> {
         into: &mut [&mut Fields<'a>],
         strangers: Strangers,
     ) {
-        for (key, value) in entries.drain(..) {
+        for (nth, (key, value)) in entries.drain(..).enumerate() {
             let at = At { up, step: Step::Field(&key) };
+            let is_there = |(n, slot): (usize, usize)| {
+                into.get(n).and_then(|it| it.table().get(slot)).is_some_and(|it| it.name == key)
+            };
             let find = |fields: &Fields<'a>| fields.table().iter().position(|it| it.name == key);
-            let found = (0..into.len()).find_map(|n| Some((n, find(into[n])?)));
+            let last = self.order.get(nth).copied().filter(|&last| is_there(last));
+            let found = last.or_else(|| (0..into.len()).find_map(|n| Some((n, find(into[n])?))));
+            if let (Some(found), None, None) = (found, last, up) {
+                self.order.truncate(nth.min(MOST_KEYS));
+                self.order.push(found);
+            }
             match found {
                 Some((n, slot)) if into[n].is_put(slot) => self.duplicate(&at),
                 Some((n, slot)) => {

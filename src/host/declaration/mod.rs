@@ -21,7 +21,8 @@ mod tests;
 pub use fault::Fault;
 pub use own::Own;
 pub use schema::schema;
-pub use stored::{excerpts, form, journal_form, journal_text, parse_stored, secret_names, Stored};
+pub use stored::{excerpts, form, journal_form, journal_len, journal_text, parse_stored};
+pub use stored::{secret_names, Form, Stored};
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -64,6 +65,8 @@ pub struct Declaration {
     text: Vec<u8>,
     /// Where in these each resource stands, once somebody asked.
     spans: OnceCell<Vec<Range<usize>>>,
+    /// The form of each resource, once all have been written down.
+    forms: OnceCell<Vec<Form>>,
 }
 
 /// One resource of a declaration.
@@ -139,6 +142,6 @@ fn declaration<'r>(
     vault: check::Vault<'r>,
 ) -> Result<Declaration, Vec<Fault>> {
     let read::Parts { node, serial, resources } = read::read(&text, trust, own, vault)?;
-    let (sha256, spans) = (sha256(&text), OnceCell::new());
-    Ok(Declaration { node, serial, sha256, resources, text, spans })
+    let (sha256, spans, forms) = (sha256(&text), OnceCell::new(), OnceCell::new());
+    Ok(Declaration { node, serial, sha256, resources, text, spans, forms })
 }

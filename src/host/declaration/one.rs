@@ -20,6 +20,7 @@ pub(super) struct Spare<'a> {
     pub entries: Entries<'a>,
     common: Vec<Slot<'a>>,
     slots: Vec<Slot<'a>>,
+    order: Vec<(usize, usize)>,
 }
 
 /// What it takes to judge one resource.
@@ -53,7 +54,8 @@ impl<'a> Judging<'_, 'a> {
         };
         let (position, references) = (self.position, Vec::new());
         let (faults, lost) = (self.faults, None);
-        let mut checker = Checker { faults, position, id, vault, marked, lost, references };
+        let order = &mut self.spare.order;
+        let mut checker = Checker { faults, position, id, vault, marked, lost, references, order };
         let mut common = Fields::new(COMMON, std::mem::take(&mut self.spare.common));
         let table = kind.map_or(&[][..], |kind| kind.fields);
         let mut fields = Fields::new(table, std::mem::take(&mut self.spare.slots));
@@ -95,7 +97,9 @@ impl<'a> Judging<'_, 'a> {
             }
             _ => None,
         };
-        *self.spare = Spare { entries, common: common.into_spare(), slots: fields.into_spare() };
+        self.spare.entries = entries;
+        self.spare.common = common.into_spare();
+        self.spare.slots = fields.into_spare();
         declared
     }
 }

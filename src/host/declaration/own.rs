@@ -160,6 +160,11 @@ impl Own {
             || UNIT_DIRECTORIES.iter().chain(PRESET_DIRECTORIES).any(|dir| above(dir))
     }
 
+    /// Every directory that systemd reads system units from.
+    pub fn unit_directories() -> &'static [&'static str] {
+        UNIT_DIRECTORIES
+    }
+
     /// The host's own places, each with what it is; the machine looks what links make of them.
     pub fn places(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let used = [(&self.state, STATE), (&self.binary, BINARY), (&self.config, CONFIG)];

@@ -15,22 +15,43 @@ use super::fault::Fault;
 use super::json::{comma, write_scalar, Json};
 use super::own::Own;
 use super::{declaration, Bundle, Declaration, Declared, Trust, VERSION};
+use crate::digest::Hasher;
 use crate::resource::kind::{self, Field, Secrecy, Shape, COMMON};
 use crate::resource::Object;
 
 /// Keeps a secret value and returns its reference.
 pub type Keep<'k> = dyn FnMut(&[u8]) -> String + 'k;
 
+/// What a resource declares, whatever its id and timeout, however its text is laid out, and without
+/// giving a secret away: the first 8 bytes of a SHA-256.
+pub type Form = [u8; 8];
+
 /// The resource at `index` as the journal has it: compact JSON on one line.
 pub fn journal_form(declaration: &Declaration, index: usize, keep: &mut Keep<'_>) -> String {
-    resource(declaration, index, keep, COMMON)
+    resource(declaration, index, keep).text
 }
 
-/// The resource at `index` without what does not change the thing itself: its id and its timeout.
-/// Equal for two resources that declare the same, however their text is laid out.
-pub fn form(declaration: &Declaration, index: usize, keep: &mut Keep<'_>) -> String {
-    let kind = COMMON.iter().position(|field| field.name == "type").expect("every type has it");
-    resource(declaration, index, keep, &COMMON[kind..=kind])
+/// The form of the resource at `index`.
+pub fn form(declaration: &Declaration, index: usize, keep: &mut Keep<'_>) -> Form {
+    match declaration.forms.get() {
+        Some(forms) => forms[index],
+        None => resource(declaration, index, keep).form(),
+    }
+}
+
+/// How many bytes the whole declaration takes in the journal. The forms, which are a part of that,
+/// are kept for those who will ask.
+pub fn journal_len(declaration: &Declaration, keep: &mut Keep<'_>) -> u64 {
+    let mut len = head(declaration).len() + TAIL.len();
+    let mut forms = Vec::with_capacity(declaration.resources.len());
+    for index in 0..declaration.resources.len() {
+        let written = resource(declaration, index, keep);
+        len += written.text.len() + usize::from(index > 0);
+        forms.push(written.form());
+    }
+    // Whoever was first knew the same.
+    let _ = declaration.forms.set(forms);
+    len as u64
 }
 
 /// The whole declaration as the journal has it, on one line, in pieces of about a resource.
@@ -38,6 +59,22 @@ pub fn journal_text<'t, 'k: 't>(
     declaration: &'t Declaration,
     keep: &'t mut Keep<'k>,
 ) -> impl Iterator<Item = String> + use<'t, 'k> {
+    let forms = (0..declaration.resources.len()).map(move |index| {
+        let form = journal_form(declaration, index, keep);
+        if index == 0 {
+            form
+        } else {
+            format!(",{form}")
+        }
+    });
+    std::iter::once(head(declaration)).chain(forms).chain(std::iter::once(TAIL.into()))
+}
+
+/// What follows the last resource.
+const TAIL: &str = "]}";
+
+/// What stands before the first resource.
+fn head(declaration: &Declaration) -> String {
     let mut head = format!("{{\"version\":{VERSION}");
     if let Some(node) = &declaration.node {
         head.push_str(",\"node\":");
@@ -48,15 +85,7 @@ pub fn journal_text<'t, 'k: 't>(
         write_scalar(&serial, &mut head);
     }
     head.push_str(",\"resources\":[");
-    let forms = (0..declaration.resources.len()).map(move |index| {
-        let form = journal_form(declaration, index, keep);
-        if index == 0 {
-            form
-        } else {
-            format!(",{form}")
-        }
-    });
-    std::iter::once(head).chain(forms).chain(std::iter::once("]}".into()))
+    head
 }
 
 /// A declaration from the store, and how far it is trusted.
@@ -135,12 +164,23 @@ pub fn secret_names(text: &[u8]) -> impl Iterator<Item = &str> {
     })
 }
 
-fn resource(
-    declaration: &Declaration,
-    index: usize,
-    keep: &mut Keep<'_>,
-    common: &'static [Field],
-) -> String {
+/// A resource as the journal has it.
+struct Written {
+    text: String,
+    /// Where, after what is not part of its form, its type begins.
+    form_at: usize,
+}
+
+impl Written {
+    fn form(&self) -> Form {
+        let mut hasher = Hasher::new();
+        hasher.update(b"{");
+        hasher.update(&self.text.as_bytes()[self.form_at..]);
+        hasher.finish()[..8].try_into().expect("a digest has a first 8 bytes")
+    }
+}
+
+fn resource(declaration: &Declaration, index: usize, keep: &mut Keep<'_>) -> Written {
     let text = &declaration.text[spans(declaration)[index].clone()];
     let text = std::str::from_utf8(text).expect("the parser saw that it is UTF-8");
     let json = Json::parse(text, Vec::new()).expect("the parser read it before");
@@ -151,8 +191,14 @@ fn resource(
     let kind = kind.expect("the parser saw its type");
     let marked = json.get("secret") == Some(&Json::Bool(true));
     let mut writer = Writer { out: String::with_capacity(text.len()), marked, keep };
-    writer.object(&json, common.iter().chain(kind.fields));
-    writer.out
+    writer.out.push('{');
+    let is_type = |field: &&Field| field.name == "type";
+    writer.members(&json, COMMON.iter().filter(|field| !is_type(field)));
+    writer.out.push(',');
+    let form_at = writer.out.len();
+    writer.members(&json, COMMON.iter().filter(is_type).chain(kind.fields));
+    writer.out.push('}');
+    Written { text: writer.out, form_at }
 }
 
 struct Writer<'w, 'k> {
@@ -163,8 +209,7 @@ struct Writer<'w, 'k> {
 }
 
 impl Writer<'_, '_> {
-    fn object(&mut self, json: &Json<'_>, table: impl Iterator<Item = &'static Field>) {
-        self.out.push('{');
+    fn members(&mut self, json: &Json<'_>, table: impl Iterator<Item = &'static Field>) {
         let present = table.filter_map(|field| Some((field, json.get(field.name)?)));
         for (at, (field, value)) in present.enumerate() {
             comma(at, &mut self.out);
@@ -172,7 +217,6 @@ impl Writer<'_, '_> {
             self.out.push(':');
             self.value(&field.shape, field.secrecy, value);
         }
-        self.out.push('}');
     }
 
     fn value(&mut self, shape: &'static Shape, secrecy: Secrecy, json: &Json<'_>) {
@@ -182,7 +226,11 @@ impl Writer<'_, '_> {
             Secrecy::WhenMarked => self.marked,
         };
         match (shape, json) {
-            (Shape::Object(table), Json::Object(_)) => self.object(json, table.iter()),
+            (Shape::Object(table), Json::Object(_)) => {
+                self.out.push('{');
+                self.members(json, table.iter());
+                self.out.push('}');
+            }
             (Shape::List(of, ..), Json::List(items)) => {
                 self.out.push('[');
                 for (at, item) in items.iter().enumerate() {

@@ -19,6 +19,7 @@ mod sys;
 mod sysctl;
 #[cfg(test)]
 mod tests;
+mod units;
 mod words;
 mod xattr;
 
@@ -31,7 +32,7 @@ pub use sys::set_out;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use accounts::{Accounts, Source};
+use accounts::{Accounts, Home, Site, Source};
 use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
@@ -40,9 +41,11 @@ use packages::Packages;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
+use units::Units;
 use words::{quoted, words};
 
 use crate::declaration::{Declaration, Own};
+use crate::resource::account::{Ask, AskUser};
 use crate::resource::{
     Access, Answer, CheckAnswer, Command, Found, Holds, Make, Object, PathAnswer, Place, Question,
     Removable, RootPath, Step, Trouble,
@@ -53,6 +56,9 @@ const MOST_DESCRIPTORS: usize = 4096;
 
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
 const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
+
+/// How long a tool may take to answer whether a declaration is to be refused.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The largest file of systemd's that is fetched, in bytes: its text must be looked at.
 const LARGEST_UNIT: u64 = 1 << 20;
@@ -67,6 +73,7 @@ pub struct Machine {
     ids: (u32, u32),
     reader: Reader,
     accounts: Accounts,
+    units: Units,
     fetcher: Fetcher,
     packages: Packages,
     /// The last thing it did was to look.
@@ -92,6 +99,7 @@ impl Machine {
             ids: sys::effective_ids(),
             reader: Reader::new(),
             accounts: Accounts::default(),
+            units: Units::new(root.canonicalize().map_err(failed)?, is_host),
             fetcher: Fetcher::default(),
             packages: Packages::of(root),
             looking: true,
@@ -119,9 +127,13 @@ impl Machine {
     pub fn expect(&mut self, declaration: &Declaration) {
         for declared in &declaration.resources {
             match declared.resource.question() {
-                Question::Path { .. } | Question::Sysctl(_) | Question::Check(_) => {}
+                Question::Path { .. }
+                | Question::Sysctl(_)
+                | Question::Account(_)
+                | Question::Check(_) => {}
                 // All packages are listed at once, whatever is asked.
                 Question::Package(_) => {}
+                Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
             }
         }
     }
@@ -136,9 +148,17 @@ impl Machine {
             Question::Sysctl(key) => sysctl::read(key)
                 .map(Answer::Sysctl)
                 .map_err(|cause| Trouble::new(format!("read sysctl {}", told(key)), cause)),
+            Question::Account(ask) => {
+                self.see();
+                let Machine { root, reader, is_host, accounts, .. } = self;
+                accounts.look(ask, &mut Source { root, reader, is_host: *is_host })
+            }
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
             Question::Package(name) => self.presence(name, limit).map(Answer::Package),
+            Question::Unit { unit, enabling } => {
+                self.units.ask(unit, enabling, &mut self.root, limit)
+            }
         }
     }
 
@@ -165,6 +185,18 @@ impl Machine {
                 written.map_err(|cause| Trouble::new(doing(), cause))?;
                 Ok(Staged::nothing())
             }
+            Step::Account(ref call) => {
+                self.forget();
+                accounts::run(call, &self.root, self.is_host, limit)?;
+                // Each file is made durable by the tool, its name in /etc is not.
+                let path = RootPath::parse("/etc/passwd").expect("it is a path");
+                let spot = self.spot(&path, Intent::See, "make durable")?;
+                Ok(Staged::done(spot, &path, Kind::File, Dirty::Name))
+            }
+            Step::Home(user) => self.settle_home(user, Home::There, limit),
+            Step::Keys { user, keys, ref home } => {
+                self.settle_home(user, Home::Keys(keys, home.as_deref()), limit)
+            }
             Step::Run(command) => {
                 self.forget();
                 self.run(command, limit)?;
@@ -172,6 +204,16 @@ impl Machine {
             }
             Step::Install(install) => {
                 self.install(install, limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::Unit { unit, verb } => {
+                self.forget();
+                self.units.act(unit, verb, limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::ReloadManager => {
+                self.forget();
+                self.units.reload_manager(limit)?;
                 Ok(Staged::nothing())
             }
         }
@@ -199,8 +241,21 @@ impl Machine {
 
     /// Whether what `question` asks about is, by the links that stand there now, the host's own.
     pub fn guard(&mut self, question: &Question) -> Result<(), Trouble> {
-        let Question::Path { path, holds, access } = *question else { return Ok(()) };
-        match self.root.reach(path, intent(holds, access), "touch") {
+        let seen = match *question {
+            Question::Path { path, holds, access } => {
+                self.root.reach(path, intent(holds, access), "touch").map(drop)
+            }
+            Question::Account(Ask::User(AskUser { home: Some(home), .. })) => {
+                let Ok(keys) = RootPath::parse(&format!("{home}/.ssh")) else { return Ok(()) };
+                self.root.reach(&keys, Intent::Change, "touch").map(drop)
+            }
+            Question::Unit { .. } => self.ask(question, PATIENCE).map(drop),
+            Question::Sysctl(_)
+            | Question::Account(_)
+            | Question::Check(_)
+            | Question::Package(_) => Ok(()),
+        };
+        match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
             _ => Ok(()),
         }
@@ -254,10 +309,7 @@ impl Machine {
         access: &Access,
         limit: Duration,
     ) -> Result<PathAnswer, Trouble> {
-        if !self.looking {
-            self.root.forget();
-            self.looking = true;
-        }
+        self.see();
         let found = match self.root.reach(path, intent(holds, access), "look at")? {
             Reached::Missing(ancestor) => Found::NoParent(ancestor),
             Reached::Parent(spot) => self
@@ -366,6 +418,23 @@ impl Machine {
         Err(Trouble::new(format!("run {}", shown(command)), cause))
     }
 
+    fn settle_home(&mut self, user: &str, home: Home, limit: Duration) -> Result<Staged, Trouble> {
+        self.forget();
+        let Machine { root, reader, is_host, accounts, fetcher, .. } = self;
+        let site = Site { root, reader, fetcher, limit };
+        let settled = accounts.settle_home(user, home, *is_host, site);
+        self.forget();
+        settled.map(|()| Staged::nothing())
+    }
+
+    /// Before a look: what was walked to for a change may have become another thing.
+    fn see(&mut self) {
+        if !self.looking {
+            self.root.forget();
+            self.looking = true;
+        }
+    }
+
     /// Before anything is changed: what is acted upon is walked to afresh, whatever a look saw.
     fn act(&mut self) {
         if self.looking {
@@ -379,6 +448,7 @@ impl Machine {
         self.root.forget();
         self.accounts.forget();
         self.packages.forget();
+        self.units.forget();
     }
 }
 

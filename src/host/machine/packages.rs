@@ -20,11 +20,11 @@ use super::{sys, Machine};
 use crate::resource::package::{Install, Presence};
 use crate::resource::{Access, Entry, Found, Removable, RootPath, Step, Trouble};
 use crate::tool::apt::Apt;
-use crate::tool::manager::{Argv, List, Lock, Manager, Manner, Offer, Said};
+use crate::tool::installer::{Argv, Installer, List, Lock, Manner, Offer, Said};
 use crate::tool::pacman::Pacman;
 
 /// Every manager that is known.
-static MANAGERS: [&dyn Manager; 2] = [&Pacman, &Apt];
+static INSTALLERS: [&dyn Installer; 2] = [&Pacman, &Apt];
 
 /// The most that a list of packages may take, in bytes.
 const LARGEST_LIST: usize = 32 << 20;
@@ -56,7 +56,7 @@ pub(super) struct Packages {
 
 #[derive(Clone, Debug)]
 struct Known {
-    manager: &'static dyn Manager,
+    manager: &'static dyn Installer,
     list: List,
     /// The manager's lock was there, and nobody to hold it.
     left_behind: bool,
@@ -111,7 +111,7 @@ impl Machine {
         }
     }
 
-    fn lacks_proof(&mut self, manager: &dyn Manager, name: &str, version: &str) -> bool {
+    fn lacks_proof(&mut self, manager: &dyn Installer, name: &str, version: &str) -> bool {
         let Some(proof) = manager.proof(name, version) else { return false };
         let Ok(path) = RootPath::parse(&proof) else { return false };
         match self.entry(&path) {
@@ -132,11 +132,11 @@ impl Machine {
 
     /// The package manager of the machine: by its database, and where there are several by the
     /// distribution's name.
-    fn manager(&mut self) -> Result<&'static dyn Manager, Trouble> {
-        let there = |machine: &mut Machine, manager: &dyn Manager| {
+    fn manager(&mut self) -> Result<&'static dyn Installer, Trouble> {
+        let there = |machine: &mut Machine, manager: &dyn Installer| {
             RootPath::parse(manager.database()).is_ok_and(|path| machine.entry(&path).is_some())
         };
-        let mut found: Vec<_> = MANAGERS.into_iter().filter(|it| there(self, *it)).collect();
+        let mut found: Vec<_> = INSTALLERS.into_iter().filter(|it| there(self, *it)).collect();
         if found.len() > 1 {
             let ids = self.distribution();
             let first = ids.iter().find_map(|id| found.iter().find(|it| it.serves(id)));
@@ -148,7 +148,7 @@ impl Machine {
         match found[..] {
             [one] => Ok(one),
             [] => {
-                let known = MANAGERS.map(|it| format!("{} ({})", it.name(), it.database()));
+                let known = INSTALLERS.map(|it| format!("{} ({})", it.name(), it.database()));
                 let cause = format!("there is none that is known: no {}", known.join(", no "));
                 Err(Trouble::new(doing, cause))
             }
@@ -258,7 +258,7 @@ impl Machine {
     /// The version that is offered by exactly this name.
     fn offered(
         &mut self,
-        manager: &'static dyn Manager,
+        manager: &'static dyn Installer,
         name: &str,
         doing: &str,
         until: Deadline,
@@ -357,7 +357,7 @@ impl Machine {
     /// says whether there was such a one.
     fn await_lock(
         &mut self,
-        manager: &'static dyn Manager,
+        manager: &'static dyn Installer,
         begun: Option<u64>,
         doing: &str,
         until: Deadline,
@@ -396,7 +396,7 @@ impl Machine {
         }
     }
 
-    fn held(&mut self, manager: &dyn Manager) -> Result<Option<Held>, Trouble> {
+    fn held(&mut self, manager: &dyn Installer) -> Result<Option<Held>, Trouble> {
         match manager.lock() {
             Lock::Made(path) => {
                 let path = RootPath::parse(path).map_err(|why| Trouble::new(path, why))?;
@@ -432,7 +432,7 @@ impl Machine {
     /// Asks the manager something that changes nothing.
     fn run_manager<T>(
         &self,
-        manager: &dyn Manager,
+        manager: &dyn Installer,
         doing: &str,
         argv: &Argv,
         limit: Duration,
@@ -454,7 +454,7 @@ impl Machine {
     /// Has the manager change something that can only work as a whole.
     fn change(
         &mut self,
-        manager: &'static dyn Manager,
+        manager: &'static dyn Installer,
         doing: &str,
         argv: &Argv,
         until: Deadline,
@@ -471,7 +471,7 @@ impl Machine {
     /// Runs what must not end with us.
     fn spawn(
         &mut self,
-        manager: &'static dyn Manager,
+        manager: &'static dyn Installer,
         doing: &str,
         argv: &Argv,
         until: Deadline,

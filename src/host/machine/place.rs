@@ -225,10 +225,16 @@ fn make_file(making: &Making, filling: Filling) -> Result<(), String> {
     give(&fd, place)
 }
 
-/// Sets owner and mode, in this order: a change of owner clears the setuid bit.
+/// Sets owner and mode, in this order: a change of owner clears the setuid bit. What is right
+/// already is left: even a change to the same writes to the disk's own journal.
 fn give(fd: &OwnedFd, place: &Place) -> Result<(), String> {
     let Place { uid, gid, mode, .. } = *place;
-    sys::chown(fd, uid, gid).map_err(|error| no_chown(&error, uid, gid))?;
+    let stat = sys::stat(fd).map_err(|error| words(&error))?;
+    if (stat.uid, stat.gid) != (uid, gid) {
+        sys::chown(fd, uid, gid).map_err(|error| no_chown(&error, uid, gid))?;
+    } else if stat.mode == mode {
+        return Ok(());
+    }
     sys::chmod(fd, mode).map_err(|error| format!("set mode {mode:04o}: {}", words(&error)))
 }
 

@@ -111,6 +111,8 @@ pub(super) struct Root {
     euid: u32,
     /// The parent that was walked to last, as it was declared.
     walked: String,
+    /// The directory that the last walk found missing, as it was declared.
+    missing: Option<String>,
     /// For prefixes of `walked`, each by its length, the directory that it leads to.
     kept: Vec<(usize, Rc<Dir>)>,
 }
@@ -144,7 +146,9 @@ impl Root {
         let (euid, _) = sys::effective_ids();
         let (behind, known) = (Vec::new(), Vec::new());
         let (walked, kept) = (String::new(), Vec::new());
-        let mut root = Root { top, own: Own::default(), behind, known, euid, walked, kept };
+        let missing = None;
+        let mut root =
+            Root { top, own: Own::default(), behind, known, euid, walked, missing, kept };
         root.behind = own.places().filter_map(|(at, what)| Some((root.real(at)?, what))).collect();
         root.known = root.known(&own)?;
         root.own = own;
@@ -188,6 +192,11 @@ impl Root {
         lexical(&real).filter(|real| real.as_str() != place)
     }
 
+    /// What is the host's own.
+    pub fn own(&self) -> &Own {
+        &self.own
+    }
+
     /// The root's own directory.
     pub fn top(&self) -> &Dir {
         &self.top
@@ -196,6 +205,7 @@ impl Root {
     /// Forgets the directories of the last walk: the next one starts at the root.
     pub fn forget(&mut self) {
         self.kept.clear();
+        self.missing = None;
     }
 
     /// Walks to the directory that holds `path`, for what `verb` says.
@@ -251,9 +261,17 @@ impl Root {
         let mut budget = Budget { links: MOST_LINKS, steps: MOST_STEPS };
         while end < parent.len() {
             let next = end + 1 + parent[end + 1..].find('/').unwrap_or(parent.len() - end - 1);
+            if self.missing.as_deref() == Some(&parent[..next]) {
+                return (at, Some(Stop::Missing));
+            }
             match self.enter(&at, &parent.as_bytes()[end + 1..next], &mut budget) {
                 Ok(dir) => at = dir,
-                Err(stop) => return (at, Some(stop)),
+                Err(stop) => {
+                    if matches!(stop, Stop::Missing) {
+                        self.missing = Some(parent[..next].to_owned());
+                    }
+                    return (at, Some(stop));
+                }
             }
             end = next;
             if self.kept.len() == MOST_KEPT {

@@ -22,7 +22,12 @@ const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 /// Takes from what was newly made the access list that its directory's default gave it: nobody has
 /// a right to it but those that its mode names. Its mode must be set afterwards.
 pub(super) fn bare(made: &OwnedFd) -> Result<(), String> {
-    let removed = remove(made, ACCESS_LIST).or_else(ignore_absent);
+    // Asked first: nearly always there is none, and removing none writes to the disk's own journal.
+    let removed = match has(made, ACCESS_LIST) {
+        Ok(()) => remove(made, ACCESS_LIST),
+        Err(error) => Err(error),
+    };
+    let removed = removed.or_else(ignore_absent);
     removed.map_err(|error| {
         format!("take away its access list, which its directory gave it: {}", words(&error))
     })
@@ -92,6 +97,15 @@ fn copy(from: &OwnedFd, to: &OwnedFd, name: &CStr) -> io::Result<()> {
     // SAFETY: the name is NUL-terminated, the value readable for its length.
     match unsafe { libc::fsetxattr(to.as_raw_fd(), name.as_ptr(), bytes, size, 0) } {
         0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// An error where it has not: that it is absent, or why that cannot be told.
+fn has(file: &OwnedFd, name: &CStr) -> io::Result<()> {
+    // SAFETY: the name is NUL-terminated; of a value of no room only the size is asked.
+    match unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), std::ptr::null_mut(), 0) } {
+        0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -47,7 +47,8 @@ impl Pass<'_> {
         Ok(report)
     }
 
-    /// A resource that a later one undid fails the apply, however well its own turn went.
+    /// A resource that a later one undid fails the apply, however well its own turn went. What was
+    /// read back after the last step has been looked at already.
     fn close<'d>(&mut self, work: &Work<'d>) -> bool {
         let Work { source, declaration } = *work;
         let fates = plan::fates(source, declaration, self.ledger.state(), Claims::BySource);
@@ -62,7 +63,9 @@ impl Pass<'_> {
         self.machine.forget();
         self.machine.expect(declaration);
         for (position, declared) in declaration.resources.iter().enumerate() {
-            if unsettled.contains(&position) || fates.contains_key(&position) {
+            let (of, seen) = &self.seen;
+            let is_seen = *of == source && seen.binary_search(&position).is_ok();
+            if is_seen || unsettled.contains(&position) || fates.contains_key(&position) {
                 continue;
             }
             let object = declared.resource.object();

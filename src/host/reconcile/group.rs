@@ -8,7 +8,7 @@
 //!    is made;
 //! 3. all of that is made durable;
 //! 4. each temporary is renamed into place; the names are made durable;
-//! 5. each is looked at again;
+//! 5. each is looked at again, and the service manager reads its units again if they are some;
 //! 6. each that matches is recorded as applied; the records are made durable with the next group's
 //!    intents, or at the end of the pass.
 //!
@@ -19,10 +19,11 @@
 //!
 //! Anything but files, directories and links makes a group of its own.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::turn::{places, Turn};
 use super::Pass;
+use crate::declaration::Own;
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
 use crate::report::Outcome;
@@ -33,6 +34,9 @@ const MAX_MEMBERS: usize = 16_384;
 
 /// The most bytes of file contents in a group.
 const MAX_BYTES: usize = 64 << 20;
+
+/// How long the service manager may take to read its units.
+const RELOADING: Duration = Duration::from_secs(60);
 
 /// A resource about to be made to match.
 pub(super) struct Member<'d> {
@@ -134,6 +138,7 @@ impl Pass<'_> {
         }
         self.promised.clear();
         self.relinked.clear();
+        self.seen.1.clear();
         let started = Instant::now();
         for member in &members {
             self.intend(member)?;
@@ -145,6 +150,7 @@ impl Pass<'_> {
         self.commit(&members, &mut course);
         self.make_durable(&mut course, |_| true);
         self.read_back(&members, &mut course);
+        self.tell_manager(&members, &mut course);
         let each = started.elapsed().as_millis() as u64 / members.len() as u64;
         for (member, progress) in members.into_iter().zip(course) {
             self.conclude(member, progress, each)?;
@@ -237,8 +243,12 @@ impl Pass<'_> {
             if member.verdict.steps.is_empty() || !matches!(progress, Progress::Going(_)) {
                 continue;
             }
-            let trouble = match self.look(member.turn, &member.object) {
-                Ok(verdict) if verdict.steps.is_empty() => continue,
+            let refreshed = member.verdict.refreshes;
+            let trouble = match self.look_after(member.turn, &member.object, refreshed) {
+                Ok(verdict) if verdict.steps.is_empty() => {
+                    self.saw(member.turn);
+                    continue;
+                }
                 Ok(verdict) => Trouble::new(
                     format!("read back {}", member.object.name()),
                     format_args!("the steps reported success, yet {}", verdict.detail),
@@ -246,6 +256,42 @@ impl Pass<'_> {
                 Err(trouble) => trouble,
             };
             progress.fail(Stage::ReadBack, trouble);
+        }
+    }
+
+    /// Nothing has changed since the turn's resource was looked at, and found as declared.
+    fn saw(&mut self, turn: Turn<'_>) {
+        let (source, seen) = &mut self.seen;
+        if *source != turn.source {
+            (*source, *seen) = (turn.source, Vec::new());
+        }
+        // What is held in an earlier form is another thing than what is declared now.
+        let declared = turn.answers.filter(|&answers| answers == turn.position);
+        seen.extend(declared);
+    }
+
+    /// Has the service manager read its units again where a part of one is new, before that is
+    /// recorded: it does not notice itself when a unit gets its first drop-in (systemd 252).
+    fn tell_manager(&mut self, members: &[Member<'_>], course: &mut [Progress]) {
+        let is_news = |(member, progress): (&Member<'_>, &Progress)| {
+            let differs = !member.verdict.steps.is_empty() || member.outcome != Outcome::Unchanged;
+            differs && is_of_unit(&member.object) && matches!(progress, Progress::Going(_))
+        };
+        let news: Vec<bool> = members.iter().zip(&*course).map(is_news).collect();
+        if !news.contains(&true) {
+            return;
+        }
+        let Err(trouble) = self.reload_manager() else { return };
+        for (_, progress) in news.iter().zip(course).filter(|(is_news, _)| **is_news) {
+            progress.fail(Stage::Step, trouble.clone());
+        }
+    }
+
+    /// Has the service manager of this machine, if there is one, read its units again.
+    pub(super) fn reload_manager(&mut self) -> Result<(), Trouble> {
+        match self.machine.is_host() {
+            true => self.machine.take(&Step::ReloadManager, RELOADING),
+            false => Ok(()),
         }
     }
 
@@ -295,13 +341,14 @@ impl Pass<'_> {
         }
         let Some(path) = path_of(&member.object) else {
             // What an interrupted run may have left is still that run's, though it is not there.
-            let again = |step: &Step| matches!(step, Step::Install(it) if it.begun.is_some());
-            if member.verdict.steps.iter().any(again) {
-                return Ok(());
-            }
-            // Whether a command or a kernel write did anything cannot be seen from outside.
+            let cut = |step: &Step| matches!(step, Step::Install(it) if it.begun.is_some());
+            // Whether a command did anything cannot be seen from outside.
+            let unseen = |step: &Step| matches!(step, Step::Run(_)) || cut(step);
+            let is_seen = !member.verdict.steps.iter().any(unseen);
             return match self.look(member.turn, &member.object) {
-                Ok(verdict) if !verdict.existed => self.ledger.withdrawn(member, &member.object),
+                Ok(verdict) if is_seen && !member.verdict.existed && !verdict.existed => {
+                    self.ledger.withdrawn(member, &member.object)
+                }
                 _ => Ok(()),
             };
         };
@@ -329,6 +376,11 @@ impl Member<'_> {
     }
 }
 
+/// What the service manager reads: a unit, or a part of one.
+pub(super) fn is_of_unit(object: &Object) -> bool {
+    object.space() == "path" && Own::is_unit_file(object.name())
+}
+
 /// The path that an object is at.
 pub(super) fn path_of(object: &Object) -> Option<RootPath> {
     (object.space() == "path").then(|| RootPath::parse(object.name()).ok()).flatten()
@@ -345,7 +397,7 @@ fn at_path<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
 /// The step may take longer than a person likes to wait without a word.
 fn is_slow(step: &Step) -> bool {
     match step {
-        Step::Run(_) | Step::Install(_) => true,
+        Step::Run(_) | Step::Install(_) | Step::Unit { .. } => true,
         Step::Place(place) => matches!(place.make, Make::Fetched { .. }),
         _ => false,
     }

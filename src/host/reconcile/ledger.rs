@@ -7,7 +7,6 @@ use super::turn::Turn;
 use super::Work;
 use crate::accept;
 use crate::declaration::{self, Declaration, Declared, Own};
-use crate::digest::sha256;
 use crate::error::{Error, Stage};
 use crate::machine;
 use crate::report::{Outcome, Report};
@@ -25,19 +24,12 @@ pub struct Ledger<'s> {
 }
 
 /// What the store knows of an object.
-pub(super) struct Known {
-    /// What it is to the host.
-    pub standing: Standing,
+pub(super) struct Known<'s> {
+    /// What its resource is judged by.
+    pub past: Past<'s>,
     /// What has to be recorded of it where it matches without a step: that it is adopted, has
     /// another id, or that an interrupted pass had made it so. `None` when there is nothing new.
     pub note: Option<Outcome>,
-}
-
-impl Default for Known {
-    /// Of an object that nobody owns.
-    fn default() -> Known {
-        Known { standing: Standing::Unowned, note: Some(Outcome::Unchanged) }
-    }
 }
 
 /// Last applied forms.
@@ -76,13 +68,23 @@ impl<'s> Ledger<'s> {
         }
     }
 
-    /// What is known of an object, should it be a thing of this type.
-    pub(super) fn known(&self, object: &Object, declared: &Declared) -> Known {
-        let kind = declared.resource.kind();
-        let Some(owned) = self.state().get(object.as_str()) else { return Known::default() };
-        let same_kind = owned.of_type == kind;
+    /// What is known of the object of the turn's resource, should it be a thing of that type.
+    /// `will_change` tells what is as good as changed.
+    pub(super) fn known(
+        &self,
+        turn: Turn<'_>,
+        object: &Object,
+        will_change: &dyn Fn(&Object) -> bool,
+    ) -> Known<'_> {
+        let declared = turn.declared();
+        let owned = self.state().get(object.as_str());
+        let due = self.due(turn, owned.as_ref(), will_change);
+        let nothing = Past { due, ..Past::NONE };
+        let Some(owned) = owned.filter(|owned| owned.of_type == declared.resource.kind()) else {
+            return Known { past: nothing, note: Some(Outcome::Unchanged) };
+        };
         let note = match (owned.form, owned.pending) {
-            _ if !same_kind || owned.implied => Some(Outcome::Unchanged),
+            _ if owned.implied => Some(Outcome::Unchanged),
             (None, _) if owned.standing == Standing::Created => Some(Outcome::Created),
             (None, _) => Some(Outcome::Changed),
             (Some(form), Some(pending)) if form != pending => Some(Outcome::Changed),
@@ -90,29 +92,13 @@ impl<'s> Ledger<'s> {
             (Some(_), None) if *owned.id != *declared.id => Some(Outcome::Unchanged),
             (Some(_), None) => None,
         };
-        let standing = if same_kind { owned.standing } else { Standing::Unowned };
-        Known { standing, note }
-    }
-
-    /// What the turn's resource is judged by. `will_change` tells what is as good as changed.
-    pub(super) fn past(
-        &self,
-        turn: Turn<'_>,
-        object: &Object,
-        will_change: &dyn Fn(&Object) -> bool,
-    ) -> Past<'_> {
-        let owned = self.state().get(object.as_str());
-        let kind = turn.declared().resource.kind();
-        let due = self.due(turn, owned, will_change);
-        match owned.filter(|owned| owned.of_type == kind) {
-            Some(owned) => Past {
-                standing: owned.standing,
-                before: owned.before,
-                due,
-                begun: owned.pending.map(|_| owned.since),
-            },
-            None => Past { due, ..Past::NONE },
-        }
+        let past = Past {
+            standing: owned.standing,
+            before: owned.before,
+            due,
+            begun: owned.pending.map(|_| owned.since),
+        };
+        Known { past, note }
     }
 
     /// What something that follows others owes to their last changes: it counts as converged only
@@ -120,11 +106,14 @@ impl<'s> Ledger<'s> {
     fn due(
         &self,
         turn: Turn<'_>,
-        owned: Option<Owned<'_>>,
+        owned: Option<&Owned<'_>>,
         will_change: &dyn Fn(&Object) -> bool,
     ) -> Due {
         let declared = turn.declared();
         let Follows { restarts, reloads } = declared.resource.follows();
+        if restarts + reloads == 0 {
+            return Due::Nothing;
+        }
         let (started, reloaded) = owned.map_or((0, 0), |owned| (owned.started, owned.reloaded));
         let changed_since = |at: &Option<u32>, seen: u64| {
             let Some(at) = *at else { return false };
@@ -175,8 +164,7 @@ impl<'s> Ledger<'s> {
             Some(secrets) => secrets.name(value),
             None => String::new(),
         };
-        let form = declaration::form(turn.declaration, turn.position, &mut name);
-        Hex(sha256(form.as_bytes())).short().0
+        declaration::form(turn.declaration, turn.position, &mut name)
     }
 
     pub(super) fn began(&mut self, member: &Member<'_>) -> Result<(), Error> {
@@ -416,7 +404,7 @@ impl<'s> Ledger<'s> {
     /// What every record about an object that is being made says.
     fn about<'r>(&self, kind: Kind, member: &'r Member<'_>, object: &'r Object) -> Record<'r> {
         let turn = member.turn;
-        let standing = match self.known(object, turn.declared()).standing {
+        let standing = match self.known(turn, object, &|_| false).past.standing {
             Standing::Unowned if member.verdict.existed => Standing::Adopted,
             Standing::Unowned => Standing::Created,
             known => known,

@@ -95,6 +95,7 @@ pub fn reconcile<'p, 'd>(
         names_releasing: BTreeSet::new(),
         ways: Ways::new(),
         unclosed: Vec::new(),
+        seen: (Source::Bundle, Vec::new()),
         stops_at_failure: false,
         not_met: HashSet::new(),
         ended: None,
@@ -189,6 +190,8 @@ struct Pass<'p> {
     ways: Ways,
     /// Directories made along with something, or not, by a pass that was interrupted.
     unclosed: Vec<RootPath>,
+    /// Whose resources, at which positions, were looked at after the last step, in order.
+    seen: (Source, Vec<usize>),
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
     /// Positions, in the declaration at hand, of what could not be made to match.

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::group::is_of_unit;
 use super::turn::above;
 use super::{Pass, Ways};
 use crate::declaration::{Declaration, Declared};
@@ -77,6 +78,7 @@ impl Pass<'_> {
             return Ok(());
         }
         self.touched = true;
+        self.seen.1.clear();
         let dry = self.ledger.is_dry();
         if !dry {
             for it in &parted {
@@ -265,11 +267,27 @@ impl Pass<'_> {
             _ => None,
         });
         let durable = self.machine.sync(removed);
+        // Whether this pass removed it or one that was interrupted: the manager may still have it.
+        let of_unit = |it: &Parted, gone: &Gone| {
+            let goes = matches!(gone, Gone::Removing(_) | Gone::As(Outcome::Removed, _));
+            goes && is_of_unit(&it.object)
+        };
+        let known = match ends.iter().any(|(it, gone)| of_unit(it, gone)) {
+            true if !self.ledger.is_dry() => self.reload_manager(),
+            _ => Ok(()),
+        };
         for (it, gone) in ends {
-            let (outcome, detail) = match (gone, &durable) {
+            let known = if of_unit(&it, &gone) { known.clone() } else { Ok(()) };
+            let removing = matches!(gone, Gone::Removing(_));
+            let durable = if removing { durable.clone() } else { Ok(()) };
+            let (outcome, detail) = match (gone, durable.and(known)) {
+                (Gone::As(Outcome::Removed, _), Err(trouble)) => {
+                    self.not_released(source, &it, Stage::Release, trouble);
+                    continue;
+                }
                 (Gone::As(outcome, detail), _) => (outcome, detail),
                 (Gone::Removing(_), Err(trouble)) => {
-                    self.not_released(source, &it, Stage::Release, trouble.clone());
+                    self.not_released(source, &it, Stage::Release, trouble);
                     failed.push(it.object);
                     continue;
                 }

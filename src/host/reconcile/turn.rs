@@ -7,7 +7,9 @@ use crate::diff;
 use crate::error::{Error, Stage};
 use crate::plan;
 use crate::report::{Line, Outcome};
-use crate::resource::{directory, Answer, Entry, Found, Make, Object, Place, Question, RootPath};
+use crate::resource::{
+    directory, Answer, Due, Entry, Found, Make, Object, Place, Question, RootPath,
+};
 use crate::resource::{Step, Trouble, Verdict};
 use crate::store::Source;
 
@@ -138,11 +140,10 @@ impl Pass<'_> {
             return Ok(decision);
         }
         loop {
-            let known = self.ledger.known(object, turn.declared());
-            let trouble = match self.look(turn, object) {
-                Ok(verdict) => match self.missing_parent(&verdict) {
+            let trouble = match self.look_up(turn, object, Due::Nothing) {
+                Ok((verdict, note)) => match self.missing_parent(&verdict) {
                     None if cleared || !self.buries(object, kind, &verdict) => {
-                        return self.weigh(turn, object, verdict, known.note, group)
+                        return self.weigh(turn, object, verdict, note, group)
                     }
                     None => Trouble::new(format!("make {}", object.name()), "something is to go"),
                     Some(parent) => no_parent(object, &parent),
@@ -244,6 +245,26 @@ impl Pass<'_> {
         turn: Turn<'d>,
         object: &Object,
     ) -> Result<Verdict<'d>, Trouble> {
+        self.look_after(turn, object, Due::Nothing)
+    }
+
+    /// The same, once steps have been taken that amount to `refreshed` and are not recorded yet.
+    pub(super) fn look_after<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        object: &Object,
+        refreshed: Due,
+    ) -> Result<Verdict<'d>, Trouble> {
+        self.look_up(turn, object, refreshed).map(|(verdict, _)| verdict)
+    }
+
+    /// The same, and what is to be noted of it where it matches.
+    fn look_up<'d>(
+        &mut self,
+        turn: Turn<'d>,
+        object: &Object,
+        refreshed: Due,
+    ) -> Result<(Verdict<'d>, Option<Outcome>), Trouble> {
         let declared = turn.declared();
         let mut answer = self.machine.ask(&declared.resource.question(), declared.timeout)?;
         if self.ledger.is_dry() && self.promised.contains(object) {
@@ -252,7 +273,11 @@ impl Pass<'_> {
         }
         // In a dry run, what would be made counts as changed.
         let will_change = |it: &Object| self.ledger.is_dry() && self.promised.contains(it);
-        declared.resource.judge(&answer, &self.ledger.past(turn, object, &will_change))
+        let mut known = self.ledger.known(turn, object, &will_change);
+        if known.past.due <= refreshed {
+            known.past.due = Due::Nothing;
+        }
+        Ok((declared.resource.judge(&answer, &known.past)?, known.note))
     }
 
     /// In a dry run: what would be there by then and may bring `object`, or lift any other trouble
@@ -291,6 +316,7 @@ impl Pass<'_> {
         if !verdict.steps.is_empty() {
             return Ok(Decision::Act(verdict));
         }
+        let note = note.or_else(|| self.parts_otherwise(object, &verdict));
         if let Some(outcome) = note {
             if self.ledger.is_dry() {
                 self.line(turn, outcome, 0, noted(outcome), None);
@@ -299,6 +325,13 @@ impl Pass<'_> {
             }
         }
         Ok(Decision::Settled)
+    }
+
+    /// What is to be put back on leaving is no longer what the store holds.
+    fn parts_otherwise(&self, object: &Object, verdict: &Verdict) -> Option<Outcome> {
+        let held = self.ledger.state().get(object.as_str())?.before;
+        let before = verdict.before.as_deref()?;
+        (Some(before) != held).then_some(Outcome::Unchanged)
     }
 
     /// What is to be let go of has its name beneath this, which is no directory. Once this is made,

@@ -50,7 +50,8 @@ pub fn take_access(fields: &mut Fields<'_>) -> Access {
     Access { mode, owner, group }
 }
 
-fn take_principal(fields: &mut Fields<'_>, name: &str) -> Option<Principal> {
+/// Takes the user or group in the field `name`.
+pub fn take_principal(fields: &mut Fields<'_>, name: &str) -> Option<Principal> {
     match fields.take(name) {
         Some(Value::Principal(principal)) => Some(principal),
         _ => None,

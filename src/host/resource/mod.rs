@@ -5,6 +5,7 @@
 //! its read-back, dry run, drift report and idempotence, so that no type can forget them.
 
 pub mod access;
+pub mod account;
 pub mod action;
 pub mod container;
 pub mod container_network;
@@ -26,12 +27,17 @@ pub mod peer;
 pub mod service;
 pub mod symlink;
 pub mod sysctl;
+#[cfg(test)]
+mod tests;
+mod unit_before;
 pub mod user;
 pub mod wanted;
 
 use std::fmt;
 
 pub use path::RootPath;
+
+use crate::tool::systemctl::{FileState, Unit, Verb};
 
 /// The `detail` of a thing that is not there at all.
 pub const ABSENT: &str = "absent";
@@ -174,10 +180,19 @@ pub enum Question<'a> {
     },
     /// The value of a kernel parameter, by its dotted key.
     Sysctl(&'a str),
+    /// What do the account files say of a user or group?
+    Account(account::Ask<'a>),
     /// Does this command exit 0?
     Check(Command<'a>),
     /// How far is the package of this name there?
     Package(&'a str),
+    /// What does the service manager know of this unit?
+    Unit {
+        /// Its whole name.
+        unit: &'a str,
+        /// Whether it is started at boot matters: all that a mounted tree can tell.
+        enabling: bool,
+    },
 }
 
 /// What a regular file is compared with. `Debug` shows no bytes: they may be a secret.
@@ -220,10 +235,18 @@ pub enum Answer {
     /// To [`Question::Sysctl`]: the value, trailing newline removed; `None` where the kernel has no
     /// such key.
     Sysctl(Option<String>),
+    /// To [`account::Ask::Group`]: its number.
+    Group(account::Whereabouts<u32>),
+    /// To [`account::Ask::User`].
+    User(account::UserAnswer),
     /// To [`Question::Check`].
     Check(CheckAnswer),
     /// To [`Question::Package`].
     Package(package::Presence),
+    /// To [`Question::Unit`], of the running machine.
+    Unit(Unit),
+    /// To [`Question::Unit`], of a mounted tree or a template.
+    UnitFile(FileState),
     /// The question makes no sense here (a kernel value of a mounted tree), and why.
     NotApplicable(&'static str),
 }
@@ -329,10 +352,32 @@ pub enum Step<'a> {
         /// New value.
         value: &'a str,
     },
+    /// Change the account files, by one of the tools for it.
+    Account(crate::tool::shadow::Call),
+    /// Make the home of this user, which is not there.
+    Home(&'a str),
+    /// Have these, and no others, as the host's own lines in the user's authorized_keys.
+    Keys {
+        /// Whose.
+        user: &'a str,
+        /// The lines; none take the host's block away.
+        keys: &'a [Box<str>],
+        /// In this home, which was the user's before; absent: in its own.
+        home: Option<Box<str>>,
+    },
     /// Run a command to its end; anything but exit 0 is a failure.
     Run(Command<'a>),
     /// Install a package.
     Install(package::Install<'a>),
+    /// Have the service manager do this to a unit, and see that it lasts.
+    Unit {
+        /// The unit's whole name.
+        unit: &'a str,
+        /// What is done.
+        verb: Verb,
+    },
+    /// Have the service manager read its units' files again.
+    ReloadManager,
     /// Remove the entry at this path if it is still of this kind; a directory only when empty.
     Remove {
         /// Where.

@@ -66,6 +66,9 @@ pub fn parting(kind: &str, standing: Standing) -> Parting {
         ("file", Standing::Created) => Parting::Remove(Removable::File),
         ("directory", Standing::Created) => Parting::Remove(Removable::Directory),
         ("symlink", Standing::Created) => Parting::Remove(Removable::Symlink),
+        ("service", _) => Parting::Undo(&super::unit_before::AsBefore),
+        ("group", _) => Parting::Undo(&super::group::Leave),
+        ("user", Standing::Created) => Parting::Undo(&super::user::LockOut),
         ("sysctl", _) => Parting::Undo(&super::sysctl::PutBack),
         _ => Parting::Forget,
     }

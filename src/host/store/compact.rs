@@ -11,7 +11,7 @@ use std::io;
 use super::append::{Appender, Body};
 use super::journal::Place;
 use super::known::Words;
-use super::member::Hex;
+use super::member::{Hex, Restated};
 use super::owned::{Owned, Slot};
 use super::reading::fold_file;
 use super::record::{Covered, Kind, Made, Record, Source, SCHEMA};
@@ -131,10 +131,12 @@ fn restate(
     writer: &mut Writer<'_>,
 ) -> io::Result<()> {
     let start = writer.seq + 1;
-    let records = Some(count(state));
+    let parts = parts(state, excerpts);
+    let records = Some(count(state, &parts));
     let floor = Some(state.floor()).filter(|&floor| floor > 0);
     let schema = Some(SCHEMA);
-    let first = Record { at: now, schema, records, floor, ..Record::new(Kind::Snapshot) };
+    let owned = Some(state.owned_len() as u64);
+    let first = Record { at: now, schema, records, owned, floor, ..Record::new(Kind::Snapshot) };
     writer.put(first, None)?;
     let kept = kept(state);
     for &number in &kept {
@@ -143,7 +145,14 @@ fn restate(
     if let Some(record) = pass(state) {
         writer.put(record, None)?;
     }
-    for at in state.table().positions() {
+    for part in &parts {
+        let at = match part {
+            Part::Alone(at) => *at,
+            Part::Alike(positions) => {
+                writer.put(alike(state, positions), None)?;
+                continue;
+            }
+        };
         let (owned, slot) = state.table().view(at);
         if owned.form.is_some() {
             let excerpt = excerpts.get(&at).copied();
@@ -161,7 +170,7 @@ fn restate(
         writer.put(Record { at: now, object, from, ..Record::new(Kind::Claimed) }, None)?;
     }
     rest(state, writer)?;
-    match writer.seq - start == count(state) {
+    match writer.seq - start == count(state, &parts) {
         true => Ok(()),
         false => Err(io::Error::other("a compaction miscounted its own records")),
     }
@@ -192,17 +201,88 @@ fn rest(state: &State, writer: &mut Writer<'_>) -> io::Result<()> {
 }
 
 /// How many records [`restate`] writes after the first.
-fn count(state: &State) -> u64 {
-    let owned =
-        |owned: Owned<'_>| usize::from(owned.form.is_some()) + usize::from(owned.pending.is_some());
+fn count(state: &State, parts: &[Part]) -> u64 {
+    let owned = |part: &Part| match part {
+        Part::Alone(at) => {
+            let owned = state.table().view(*at).0;
+            usize::from(owned.form.is_some()) + usize::from(owned.pending.is_some())
+        }
+        Part::Alike(_) => 1,
+    };
     let records = kept(state).len()
         + usize::from(pass(state).is_some())
-        + state.owned().map(owned).sum::<usize>()
+        + parts.iter().map(owned).sum::<usize>()
         + state.all_ceded().count()
         + state.failing().count()
         + usize::from(state.paused().is_some())
         + state.notes().len();
     records as u64
+}
+
+/// How an object is restated.
+enum Part {
+    /// By records of its own.
+    Alone(u32),
+    /// Together with others that follow each other and have all but their names in common: most
+    /// of what a host owns was applied with one declaration and nothing has happened to it since.
+    Alike(Vec<u32>),
+}
+
+/// What all objects of a [`Part::Alike`] have in common: since when, on whose behalf, and what it
+/// is to the host.
+fn common(owned: &Owned<'_>) -> (u64, Source, Standing, bool, bool) {
+    (owned.since, owned.source, owned.standing, owned.implied, owned.secret)
+}
+
+/// The most bytes of names in one record, so that it fits however much of them is escaped.
+const MOST_NAMES: usize = 8 << 10;
+
+/// Everything that is owned, in its order.
+fn parts(state: &State, excerpts: &BTreeMap<u32, Place>) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let (mut last, mut names) = (None, 0);
+    for at in state.table().positions() {
+        let owned = state.table().view(at).0;
+        let is_plain = owned.form.is_some()
+            && owned.pending.is_none()
+            && owned.before.is_none()
+            && owned.started.max(owned.reloaded) == 0
+            && !excerpts.contains_key(&at)
+            && own_text(state, at).is_none();
+        if !is_plain {
+            parts.push(Part::Alone(at));
+            continue;
+        }
+        names += owned.object.len() + owned.id.len() + owned.of_type.len();
+        match parts.last_mut() {
+            Some(Part::Alike(positions)) if last == Some(common(&owned)) && names <= MOST_NAMES => {
+                positions.push(at);
+            }
+            _ => {
+                names = 0;
+                parts.push(Part::Alike(vec![at]));
+            }
+        }
+        last = Some(common(&owned));
+    }
+    parts
+}
+
+fn alike<'s>(state: &'s State, positions: &[u32]) -> Record<'s> {
+    let view = |&at: &u32| {
+        let (owned, slot) = state.table().view(at);
+        let form = Hex(owned.form.unwrap_or_default());
+        Restated(owned.object.into(), owned.of_type.into(), owned.id.into(), form, slot.changed)
+    };
+    let first = positions.first().map(|&at| state.table().view(at).0);
+    let first = first.expect("a part is not empty");
+    Record {
+        object: None,
+        of_type: None,
+        id: None,
+        objects: positions.iter().map(view).collect(),
+        ..object(Kind::Applied, &first)
+    }
 }
 
 /// The texts whose declarations stay: for each source the one applied whole, and the one accepted

@@ -59,6 +59,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
+/// One of many objects that a compaction restates together, written as a list: the object, its
+/// type, its resource's id, the digest of its form, and the record of its last change.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Restated<'a>(
+    #[serde(borrow)] pub Text<'a>,
+    #[serde(borrow)] pub Text<'a>,
+    #[serde(borrow)] pub Text<'a>,
+    pub Hex<8>,
+    pub u64,
+);
+
 /// `N` bytes, written as lower-case hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hex<const N: usize>(pub [u8; N]);

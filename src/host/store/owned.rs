@@ -1,9 +1,11 @@
 //! What the host owns, packed: a hundred thousand objects cost little more than their names. Pure.
 //!
 //! Objects stand in the order in which they came to be owned. All names lie end to end in one text;
-//! the index is open addressing over positions. What is released leaves a gap, until the journal is
-//! compacted and folded anew.
+//! the index is open addressing over positions, and made once it is needed: a declaration names
+//! what is owned in the order in which it was made, and is followed without one. What is released
+//! leaves a gap, until the journal is compacted and folded anew.
 
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::hash::Hasher as _;
 
@@ -97,20 +99,23 @@ pub(super) struct Described<'a> {
 #[derive(Default)]
 pub(super) struct Table {
     slots: Vec<Slot>,
-    index: Vec<u32>,
+    /// Of the first [`Table::indexed`] slots.
+    index: RefCell<Vec<u32>>,
+    indexed: Cell<usize>,
     names: String,
     types: Vec<Box<str>>,
     befores: BTreeMap<u32, Box<str>>,
     /// For what follows others: up to which record it took in their changes, started and reloaded.
     refreshed: BTreeMap<u32, (u64, u64)>,
     live: usize,
+    /// The position found last: what is asked for next is mostly the same again, or the next one.
+    found: Cell<u32>,
 }
 
 impl Table {
     /// Makes room for so many objects at once.
     pub fn reserve(&mut self, objects: usize) {
         self.slots.reserve_exact(objects);
-        self.grow_index(objects);
     }
 
     /// One more than the greatest position.
@@ -125,11 +130,23 @@ impl Table {
 
     /// The object's position.
     pub fn find(&self, object: &str) -> Option<u32> {
-        if self.index.is_empty() {
+        let last = self.found.get();
+        let near = [last, last.saturating_add(1)].into_iter().find(|&at| {
+            let slot = self.slots.get(at as usize);
+            slot.is_some_and(|it| it.flags & LIVE != 0 && self.text(it.name) == object)
+        });
+        let at = match near {
+            Some(at) => at,
+            None => {
+                let index = self.complete(0);
+                index[self.probe(&index, object)]
+            }
+        };
+        if at == VACANT || self.slots[at as usize].flags & LIVE == 0 {
             return None;
         }
-        let at = self.index[self.probe(object)];
-        (at != VACANT && self.slots[at as usize].flags & LIVE != 0).then_some(at)
+        self.found.set(at);
+        Some(at)
     }
 
     /// The slot at a position that [`Table::find`] or [`Table::describe`] gave.
@@ -185,12 +202,33 @@ impl Table {
     /// There are more types or names than a store can hold.
     pub fn describe(&mut self, said: &Described<'_>) -> Result<u32, String> {
         let of_type = self.intern(said.of_type)?;
-        self.grow_index(1);
-        let probe = self.probe(said.object);
-        let at = match self.index[probe] {
-            at if at != VACANT && self.slots[at as usize].flags & LIVE != 0 => at,
-            _ => self.add(said, of_type, probe)?,
+        let index = self.complete(1);
+        let probe = self.probe(&index, said.object);
+        let known = index[probe];
+        drop(index);
+        let at = match known {
+            VACANT => self.add(said, of_type, None)?,
+            at if self.slots[at as usize].flags & LIVE != 0 => {
+                return self.describe_anew(at, said, of_type)
+            }
+            // A name that was let go of keeps its place in the index, and its text.
+            at => self.add(said, of_type, Some(self.slots[at as usize].name))?,
         };
+        self.index.get_mut()[probe] = at;
+        self.indexed.set(self.slots.len());
+        Ok(at)
+    }
+
+    /// Takes in an object that is not known yet.
+    ///
+    /// # Errors
+    /// As [`Table::describe`].
+    pub fn describe_new(&mut self, said: &Described<'_>) -> Result<u32, String> {
+        let of_type = self.intern(said.of_type)?;
+        self.add(said, of_type, None)
+    }
+
+    fn describe_anew(&mut self, at: u32, said: &Described<'_>, of_type: u8) -> Result<u32, String> {
         if self.text(self.slots[at as usize].id) != said.id {
             self.slots[at as usize].id = self.keep(said.id)?;
         }
@@ -228,22 +266,27 @@ impl Table {
     #[cfg(test)]
     pub fn heap_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>()
-            + self.index.capacity() * 4
+            + self.index.borrow().capacity() * 4
             + self.names.capacity()
     }
 
-    fn add(&mut self, said: &Described<'_>, of_type: u8, probe: usize) -> Result<u32, String> {
+    fn add(
+        &mut self,
+        said: &Described<'_>,
+        of_type: u8,
+        name: Option<Span>,
+    ) -> Result<u32, String> {
         let at = self.slots.len();
         if at as u32 == VACANT {
             return Err("owns more objects than a store can hold".into());
         }
-        // A name that was let go of keeps its place in the index, and its text.
-        let name = match self.index[probe] {
-            VACANT => self.keep(said.object)?,
-            old => self.slots[old as usize].name,
+        let name = match name {
+            Some(name) => name,
+            None => self.keep(said.object)?,
         };
         let id = self.keep(said.id)?;
         let (form, pending, source) = ([0; 8], [0; 8], said.source);
+        let flags = LIVE | if said.implied { IMPLIED } else { 0 };
         self.slots.push(Slot {
             name,
             id,
@@ -256,9 +299,8 @@ impl Table {
             of_type,
             source,
             created: said.created,
-            flags: LIVE,
+            flags,
         });
-        self.index[probe] = at as u32;
         self.live += 1;
         Ok(at as u32)
     }
@@ -284,11 +326,11 @@ impl Table {
     }
 
     /// The index entry that leads to the object, or the vacant one where it would go.
-    fn probe(&self, object: &str) -> usize {
-        let mask = self.index.len() - 1;
+    fn probe(&self, index: &[u32], object: &str) -> usize {
+        let mask = index.len() - 1;
         let mut entry = hash(object) as usize & mask;
         loop {
-            let at = self.index[entry];
+            let at = index[entry];
             if at == VACANT || self.text(self.slots[at as usize].name) == object {
                 return entry;
             }
@@ -296,20 +338,23 @@ impl Table {
         }
     }
 
-    /// Keeps at least a third of the index vacant after `more` objects.
-    fn grow_index(&mut self, more: usize) {
+    /// The index of all that there is, with at least a third of it vacant after `more` objects.
+    fn complete(&self, more: usize) -> RefMut<'_, Vec<u32>> {
+        let mut index = self.index.borrow_mut();
         let entries = self.slots.len() + more;
-        if entries + entries / 2 < self.index.len() {
-            return;
+        if entries + entries / 2 >= index.len() {
+            let wanted = (entries * 2).next_power_of_two().max(16);
+            *index = Vec::new();
+            *index = vec![VACANT; wanted];
+            self.indexed.set(0);
         }
-        let wanted = (entries * 2).next_power_of_two().max(16);
-        self.index = Vec::new();
-        self.index = vec![VACANT; wanted];
-        for at in 0..self.slots.len() {
+        for at in self.indexed.get()..self.slots.len() {
             // Later slots of one name come to stand in place of earlier ones.
-            let probe = self.probe(self.text(self.slots[at].name));
-            self.index[probe] = at as u32;
+            let probe = self.probe(&index, self.text(self.slots[at].name));
+            index[probe] = at as u32;
         }
+        self.indexed.set(self.slots.len());
+        index
     }
 }
 

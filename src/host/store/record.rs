@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::member::{Hex, Text};
+use super::member::{Hex, Restated, Text};
 use crate::error::Stage;
 use crate::when::When;
 
@@ -239,6 +239,9 @@ pub struct Record<'a> {
     /// Snapshot: how many records after it restate what was known before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<u64>,
+    /// Snapshot: how many objects those are about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owned: Option<u64>,
     /// No serial over the link may be lower from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<u64>,
@@ -251,6 +254,10 @@ pub struct Record<'a> {
     /// The object, `space:name`.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub object: Option<Text<'a>>,
+    /// A restated [`Kind::Applied`]: objects that the other members say the same of, in place of
+    /// one.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<Restated<'a>>,
     /// The resource's type.
     #[serde(borrow, rename = "type", skip_serializing_if = "Option::is_none")]
     pub of_type: Option<Text<'a>>,
@@ -335,10 +342,12 @@ impl Record<'_> {
             bytes: None,
             schema: None,
             records: None,
+            owned: None,
             floor: None,
             last: None,
             source: None,
             object: None,
+            objects: Vec::new(),
             of_type: None,
             id: None,
             made: None,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::journal::Place;
 use super::known::{Accepted, Desk, Failing, LastPass, Note, Paused, Whole, Words};
-use super::member::Hex;
+use super::member::{Hex, Restated};
 use super::owned::{Described, Owned, Table};
 use super::record::{Covered, Kind, Made, Outcome, Record, Source, SCHEMA};
 use crate::digest::Sha256;
@@ -184,6 +184,7 @@ impl State {
             (_, Kind::Snapshot) => return Err("is a snapshot and not the first".into()),
             (_, Kind::Accepted) => self.accept(record, body)?,
             (_, Kind::Began) => self.intend(record)?,
+            (_, Kind::Applied) if !record.objects.is_empty() => self.restate(record)?,
             (_, Kind::Applied) => self.apply(record, body)?,
             (_, Kind::Removed | Kind::Forgotten | Kind::Left) => self.release(record)?,
             (_, Kind::Claimed) => self.claim(record)?,
@@ -222,7 +223,7 @@ impl State {
             return Err("begins a journal in its middle".into());
         }
         // A hint only, and so bounded: what follows it must still be read.
-        self.table.reserve(self.restating.min(1 << 17) as usize);
+        self.table.reserve(record.owned.unwrap_or(0).min(1 << 17) as usize);
         Ok(())
     }
 
@@ -283,6 +284,20 @@ impl State {
         }
         self.table.refresh(at, record.started, record.reloaded);
         self.succeed(said.source, said.id);
+        Ok(())
+    }
+
+    fn restate(&mut self, record: &Record<'_>) -> Result<(), String> {
+        if self.restating == 0 {
+            return Err("restates what no compaction does".into());
+        }
+        for Restated(object, of_type, id, form, last) in &record.objects {
+            let said = Described { object: named(object)?, of_type, id, ..said(record)? };
+            let at = self.table.describe_new(&said)?;
+            let slot = self.table.slot(at);
+            slot.apply(form.0, record.secret);
+            (slot.applied, slot.declared, slot.changed) = (record.seq, 0, *last);
+        }
         Ok(())
     }
 
@@ -410,18 +425,28 @@ pub(super) fn newer(schema: u32) -> String {
 }
 
 fn described<'a>(record: &'a Record<'_>) -> Result<Described<'a>, String> {
-    let object = need(&record.object, "object")?;
-    if object.split_once(':').is_none_or(|(space, _)| space.is_empty()) {
-        return Err("names an object that is none".into());
+    let object = named(need(&record.object, "object")?)?;
+    let (of_type, id) = (need(&record.of_type, "type")?, need(&record.id, "id")?);
+    Ok(Described { object, of_type, id, ..said(record)? })
+}
+
+fn named(object: &str) -> Result<&str, String> {
+    match object.split_once(':') {
+        Some((space, _)) if !space.is_empty() => Ok(object),
+        _ => Err("names an object that is none".into()),
     }
+}
+
+/// What a record says of an object, or of many alike, apart from names.
+fn said<'a>(record: &Record<'_>) -> Result<Described<'a>, String> {
     let made = *need(&record.made, "made")?;
     if made == Made::Nothing {
         return Err("made nothing".into());
     }
     Ok(Described {
-        object,
-        of_type: need(&record.of_type, "type")?,
-        id: need(&record.id, "id")?,
+        object: "",
+        of_type: "",
+        id: "",
         source: *need(&record.source, "source")?,
         created: made == Made::Created,
         implied: record.implied,

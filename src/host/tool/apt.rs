@@ -5,8 +5,8 @@
 //! `he.lo` names `hello`. So what is there by a name is asked first, and the answer must be of that
 //! very name. With -y apt-get would remove what is in the way, without --no-remove.
 
-use super::manager::{argv, cause, strange, whole};
-use super::manager::{Argv, Hitch, List, Listed, Lock, Manager, Manner, Mends, Offer, Said};
+use super::installer::{argv, cause, strange, whole};
+use super::installer::{Argv, Hitch, Installer, List, Listed, Lock, Manner, Mends, Offer, Said};
 
 /// apt-get(8), over dpkg(1).
 #[derive(Debug)]
@@ -36,7 +36,7 @@ static MENDS: &Mends = &[
 const NOWHERE: &str =
     "no source has it: mend the name, add its source, or read the indexes (apt-get update)";
 
-impl Manager for Apt {
+impl Installer for Apt {
     fn name(&self) -> &'static str {
         "apt-get"
     }
@@ -198,7 +198,7 @@ fn failure(said: &Said) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manager::tests::{cut_anywhere, said};
+    use super::super::installer::tests::{cut_anywhere, said};
     use super::*;
 
     macro_rules! transcript {

@@ -4,8 +4,8 @@
 //! script of the package failed. An empty database is listed with exit 1 and no word. What was cut
 //! off while it was unpacked, or did not fit on the disk, is listed as if it were there.
 
-use super::manager::{argv, cause, lines, strange, whole};
-use super::manager::{Argv, Hitch, List, Listed, Lock, Manager, Manner, Mends, Offer, Said};
+use super::installer::{argv, cause, lines, strange, whole};
+use super::installer::{Argv, Hitch, Installer, List, Listed, Lock, Manner, Mends, Offer, Said};
 
 /// pacman(8).
 #[derive(Debug)]
@@ -42,7 +42,7 @@ static MENDS: &Mends = &[
     ("was not found", "no repository has it: mend the name, or add the repository"),
 ];
 
-impl Manager for Pacman {
+impl Installer for Pacman {
     fn name(&self) -> &'static str {
         "pacman"
     }
@@ -68,7 +68,8 @@ impl Manager for Pacman {
     }
 
     fn listed(&self, said: &Said) -> Result<List, String> {
-        if !said.well && !(said.out.is_empty() && !lines(said).iter().any(|line| is_error(line))) {
+        let is_empty = said.out.is_empty() && !lines(said).iter().any(|line| is_error(line));
+        if !said.well && !is_empty {
             return Err(failure(said));
         }
         whole(said)?.lines().map(entry).collect()
@@ -197,7 +198,7 @@ fn plain(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manager::tests::{cut_anywhere, said};
+    use super::super::installer::tests::{cut_anywhere, said};
     use super::*;
 
     macro_rules! transcript {

@@ -280,7 +280,7 @@ fn a_stop_or_a_kill_of_the_host_does_not_reach_the_manager() {
         assert!(waits(&mut next), "{}", next.output());
         web.write("/run/go", "");
         assert_eq!(next.ends(SHORT), 0, "{by:?} {}", next.output());
-        assert_eq!(version(&web, by, "slow").is_some(), true);
+        assert!(version(&web, by, "slow").is_some());
         assert_eq!(web.read("/var/slow"), "run\n", "{by:?}: installed once");
         assert!(!web.exists("/var/lib/pacman/db.lck"));
         web.apply(declared(&["slow"])).idle();
@@ -343,7 +343,8 @@ fn a_power_cut_while_files_are_unpacked_is_finished_by_the_next_run() {
             &slowed,
             format!(
                 "#!/bin/sh\ncase \"$*\" in *-S\\ *|*--unpack*)\n\
-                 exec strace -f -qq -e trace=write -e {delay} -o /dev/null /usr/bin/{name} \"$@\";;\n\
+                 exec strace -f -qq -e trace=write -e {delay} -o /dev/null \
+                 /usr/bin/{name} \"$@\";;\n\
                  esac\nexec /usr/bin/{name} \"$@\"\n"
             ),
         );
@@ -353,7 +354,7 @@ fn a_power_cut_while_files_are_unpacked_is_finished_by_the_next_run() {
         eventually("it is being unpacked", SHORT, || web.exists(heap));
         web.power_cut();
         web.run(["rm", &slowed, "/etc/apt/apt.conf.d/slow"]).ok();
-        assert_eq!(web.exists("/usr/share/needy"), false, "{by:?}");
+        assert!(!web.exists("/usr/share/needy"), "{by:?}");
         web.apply(declared(&["needy"])).converged();
         assert!(version(&web, by, "needy").is_some() && version(&web, by, "bulky").is_some());
         assert_eq!(web.stat("/opt/bulky/heap", "%s"), (32 << 20).to_string());

@@ -95,7 +95,7 @@ fn read_in_every_way(text: &[u8], own: &Own) -> bool {
         format!("{:?}", declaration.resources.iter().map(|it| &it.resource).collect::<Vec<_>>())
     );
     for index in 0..declaration.resources.len() {
-        assert!(form(&declaration, index, &mut |_| "v".into()).starts_with("{\"type\":"));
+        form(&declaration, index, &mut |_| "v".into());
     }
     true
 }

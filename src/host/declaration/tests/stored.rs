@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::{document, lines, read, read_trusted, Own};
-use crate::declaration::stored::{form, journal_form, journal_text, parse_stored, Stored};
+use crate::declaration::stored::{form, journal_form, journal_len, journal_text};
+use crate::declaration::stored::{parse_stored, Stored};
 use crate::declaration::{Bundle, Declaration, Declared};
 use crate::digest::{hex, keyed};
 use crate::resource::file::{Body, File};
@@ -116,9 +117,24 @@ fn a_form_does_not_know_the_name_the_limit_or_the_layout() {
     let form = |resource: &str| {
         form(&read(&document(resource)).unwrap(), 0, &mut |_| unreachable!("nothing is secret"))
     };
-    assert_eq!(form(one), r#"{"type":"file","path":"/srv/a","content":"x","mode":"0600"}"#);
+    let text = r#"{"type":"file","path":"/srv/a","content":"x","mode":"0600"}"#;
+    assert_eq!(form(one), crate::digest::sha256(text.as_bytes())[..8]);
     assert_eq!(form(one), form(other));
     assert_ne!(form(one), form(third));
+}
+
+#[test]
+fn what_is_known_of_the_whole_is_what_each_resource_would_say() {
+    let declaration = read(&with_secrets()).unwrap();
+    let mut secrets = Secrets::default();
+    let form = |nth: usize, secrets: &mut Secrets| {
+        form(&declaration, nth, &mut |value| secrets.keep(value))
+    };
+    let all = 0..declaration.resources.len();
+    let alone: Vec<_> = all.clone().map(|nth| form(nth, &mut secrets)).collect();
+    let len = journal_len(&declaration, &mut |value| secrets.keep(value));
+    assert_eq!(len, secrets.text(&declaration).len() as u64);
+    assert!(all.map(|nth| form(nth, &mut secrets)).eq(alone));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod accounts;
 mod bundle;
 mod change;
 mod child;
+mod keys;
 mod look;
 mod place;
 mod refused;

@@ -1,8 +1,18 @@
-//! The account files, passwd(5) and group(5). Pure.
+//! The account files, passwd(5), group(5) and shadow(5), and the tools that change them. Pure.
 //!
-//! Both begin `name:password:id:`. A line that the C library would not take for an account is not
-//! one here either: blank, a comment, a NIS line (`+`, `-`), too few fields, an id that is no
-//! number or that the kernel reserves.
+//! The first two begin `name:password:id:`. A line that the C library would not take for an account
+//! is not one here either: blank, a comment, a NIS line (`+`, `-`), too few fields, an id that is
+//! no number or that the kernel reserves. No password leaves here, not even as its hash.
+
+mod calls;
+mod login;
+mod user;
+
+pub use calls::{
+    add_group, add_user, change_user, lock, mend_login, unlock, Call, Change, NewUser,
+};
+pub use login::{login_of, Login};
+pub use user::{groups_of, has_group, user_of, User};
 
 /// Which of the two files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,23 +33,23 @@ pub fn id_of(file: File, text: &[u8], name: &str) -> Option<u32> {
 
 /// The id in an account's line, less its name and the colon after it.
 fn id(file: File, name: &str, rest: &[u8]) -> Option<u32> {
-    // A user's line is not one without its group.
-    let least = match file {
-        File::Passwd => 3,
-        File::Group => 2,
-    };
     if name.is_empty() || name.starts_with(['#', '+', '-']) || name.contains([':', '\n']) {
         return None;
     }
-    let mut fields = rest.splitn(4, |&byte| byte == b':');
-    let count = rest.iter().filter(|&&byte| byte == b':').take(3).count() + 1;
-    let digits = fields.nth(1).filter(|_| count >= least)?;
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
+    let mut fields = rest.splitn(4, |&byte| byte == b':').skip(1);
+    let id = number(fields.next()?)?;
+    // A user's line is not one without its group.
+    if file == File::Passwd {
+        number(fields.next()?)?;
     }
-    let id = std::str::from_utf8(digits).ok()?.parse().ok()?;
     // The kernel takes -1 for "leave it as it is".
     (id != u32::MAX).then_some(id)
+}
+
+/// The number that these digits are.
+fn number(digits: &[u8]) -> Option<u32> {
+    let digits = std::str::from_utf8(digits).ok()?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
 #[cfg(test)]

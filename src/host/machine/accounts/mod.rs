@@ -1,12 +1,21 @@
-//! Names of users and groups, from the root's own account files.
+//! Users and groups, from the root's own account files.
 //!
-//! A static binary has no getpwnam(3). The files of the root are read, and where the root is this
+//! Names are looked up for whoever needs a number; accounts are looked at, and changed by the tools
+//! for it. A static binary has no getpwnam(3). The files of the root are read, and where it is this
 //! machine's own, getent(1) is asked for what they do not have (a directory service's accounts).
 //! Answers are kept until a step is taken, since a step may make an account.
 
+mod keys;
+mod look;
+mod tools;
+
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::time::Duration;
+
+pub(super) use keys::Site;
+pub(super) use tools::{run, Home};
 
 use super::child::{self, Call, How};
 use super::files::Reader;
@@ -28,6 +37,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Accounts {
     users: Names,
     groups: Names,
+    logins: Logins,
+}
+
+/// shadow(5), once it has been read; within, `None` where the root has none.
+#[derive(Default)]
+struct Logins(Option<Option<Vec<u8>>>);
+
+impl fmt::Debug for Logins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("hashes of passwords, perhaps")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +81,15 @@ impl Accounts {
     pub fn group(&mut self, principal: &Principal, source: &mut Source) -> Result<u32, Trouble> {
         id(&mut self.groups, File::Group, principal, source)
     }
+
+    /// shadow(5), if the root has it.
+    fn logins(&mut self, source: &mut Source) -> Result<Option<&[u8]>, Trouble> {
+        let text = match self.logins.0.take() {
+            Some(text) => text,
+            None => read("/etc/shadow", source)?,
+        };
+        Ok(self.logins.0.insert(text).as_deref())
+    }
 }
 
 fn id(
@@ -74,14 +103,7 @@ fn id(
         Principal::Name(name) if **name == *"root" => return Ok(0),
         Principal::Name(name) => name,
     };
-    let known = match names.ids.get(name) {
-        Some(known) => *known,
-        None => {
-            let found = names.find(file, name, source)?;
-            names.ids.insert(name.clone(), found);
-            found
-        }
-    };
+    let known = names.find(file, name, source)?;
     known.ok_or_else(|| unknown(file, name))
 }
 
@@ -102,41 +124,60 @@ fn told(file: File) -> (&'static str, &'static str) {
 }
 
 impl Names {
+    /// The id of the account `name`; `None` where it is nowhere.
     fn find(
         &mut self,
         file: File,
         name: &str,
         source: &mut Source,
     ) -> Result<Option<u32>, Trouble> {
+        if let Some(known) = self.ids.get(name) {
+            return Ok(*known);
+        }
+        let found = match shadow::id_of(file, self.text(file, source)?, name) {
+            None if source.is_host => ask_getent(file, name)?,
+            found => found,
+        };
+        self.ids.insert(name.into(), found);
+        Ok(found)
+    }
+
+    /// An account that the root's own file lacks is known to a directory service.
+    fn is_elsewhere(
+        &mut self,
+        file: File,
+        name: &str,
+        source: &mut Source,
+    ) -> Result<bool, Trouble> {
+        self.find(file, name, source).map(|found| found.is_some())
+    }
+
+    /// The root's own file.
+    fn text(&mut self, file: File, source: &mut Source) -> Result<&[u8], Trouble> {
         let text = match self.text.take() {
             Some(text) => text,
-            None => read(file, source)?,
+            None => read(told(file).1, source)?.unwrap_or_default(),
         };
-        let found = shadow::id_of(file, self.text.insert(text), name);
-        match found {
-            None if source.is_host => ask_getent(file, name),
-            found => Ok(found),
-        }
+        Ok(self.text.insert(text))
     }
 }
 
-/// The account file of the root; empty where there is none.
-fn read(file: File, source: &mut Source) -> Result<Vec<u8>, Trouble> {
-    let (_, path) = told(file);
-    let path = RootPath::parse(path).expect("both are paths");
+/// The account file of the root at `path`; `None` where there is none.
+fn read(path: &str, source: &mut Source) -> Result<Option<Vec<u8>>, Trouble> {
+    let path = RootPath::parse(path).expect("all of them are paths");
     let Reached::Parent(spot) = source.root.reach(&path, Intent::See, "read")? else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let failed = |cause: String| Trouble::new(format!("read {path}"), cause);
     let stat = match sys::stat_at(&spot.dir.fd, &spot.name) {
         Ok(stat) => stat,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(words(&error))),
     };
     if stat.kind != Kind::File || stat.size > LARGEST {
         return Err(failed(format!("it is not a regular file of at most {LARGEST} bytes")));
     }
-    source.reader.whole(&spot, LARGEST).map_err(|error| failed(words(&error)))
+    source.reader.whole(&spot, LARGEST).map(Some).map_err(|error| failed(words(&error)))
 }
 
 /// What getent(1) knows of `name`; nothing where there is no getent.

@@ -81,7 +81,7 @@ pub struct Hitch {
 }
 
 /// A package manager. `root` is the tree it is to work on: `/`, or where one is mounted.
-pub trait Manager: fmt::Debug + Sync {
+pub trait Installer: fmt::Debug + Sync {
     /// The program that installs.
     fn name(&self) -> &'static str;
 
@@ -120,7 +120,7 @@ pub trait Manager: fmt::Debug + Sync {
     fn offer(&self, name: &str, said: &Said) -> Result<Offer, String>;
 
     /// Asks what would be installed by a name that no package has, a name a line; `None` where
-    /// [`Manager::offer`] tells.
+    /// [`Installer::offer`] tells.
     fn instead(&self, _root: &str, _name: &str) -> Option<Argv> {
         None
     }

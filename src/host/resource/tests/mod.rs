@@ -1,0 +1,3 @@
+//! What the types make of answers that a machine gives only now and then.
+
+mod service;
