@@ -32,6 +32,8 @@ const LARGEST_LIST: usize = 32 << 20;
 const LARGEST_RELEASE: u64 = 64 << 10;
 /// Between two looks at a lock that someone holds.
 const PAUSE: Duration = Duration::from_millis(300);
+/// So many looks at a lock that nobody holds come before it is called left behind.
+const LOOKS: usize = 3;
 /// How often an installation is tried: as it is, then over what was left in its way.
 const TRIES: usize = 2;
 /// How long systemd waits for an installation when the machine goes down.
@@ -362,6 +364,7 @@ impl Machine {
         doing: &str,
         until: Deadline,
     ) -> Result<bool, Trouble> {
+        let mut abandoned = 0;
         loop {
             let held = match self.held(manager)? {
                 None => return Ok(false),
@@ -373,6 +376,11 @@ impl Machine {
                     None if begun.is_some_and(|begun| since >= begun) => {
                         self.take(&Step::Remove { path: &path, kind: Removable::File }, PAUSE)?;
                         return Ok(true);
+                    }
+                    // Its holder may just have let go of it, and be about to remove it.
+                    None if abandoned < LOOKS => {
+                        abandoned += 1;
+                        None
                     }
                     None => {
                         let cause = format!(
