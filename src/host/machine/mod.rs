@@ -11,6 +11,7 @@ mod child;
 mod clock;
 mod fetch;
 mod files;
+mod package_lock;
 mod packages;
 mod place;
 mod root;
