@@ -5,13 +5,14 @@
 //! nor a kill of the host reaches it. What is left behind of one that was cut off all the same (a
 //! power cut) is cleared away only where an intent of our own says that it was ours.
 
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::child::{self, Bond, Call, Ended, How};
 use super::clock::Deadline;
-use super::package_lock::{seconds, Held};
+use super::package_lock::seconds;
 use super::words::quoted;
 use super::Machine;
 use crate::resource::package::{Install, Presence};
@@ -27,6 +28,8 @@ static INSTALLERS: [&dyn Installer; 2] = [&Pacman, &Apt];
 const LARGEST_LIST: usize = 32 << 20;
 /// The most that is read of os-release(5), in bytes.
 const LARGEST_RELEASE: u64 = 64 << 10;
+/// What taking back may take, though the limit has passed.
+const LEAST: Duration = Duration::from_secs(60);
 /// How often an installation is tried: as it is, then over what was left in its way.
 const TRIES: usize = 2;
 /// How long systemd waits for an installation when the machine goes down.
@@ -47,20 +50,22 @@ static ANY_ACCESS: Access = Access { mode: None, owner: None, group: None };
 pub(super) struct Packages {
     root: PathBuf,
     known: Option<Result<Known, Trouble>>,
+    /// What this process installed and saw to its end.
+    finished: HashSet<Box<str>>,
 }
 
 #[derive(Clone, Debug)]
 struct Known {
     manager: &'static dyn Installer,
     list: List,
-    /// The manager's lock was there, and nobody to hold it.
-    left_behind: bool,
+    /// The manager's lock was there: someone is at it, or was cut off.
+    locked: bool,
 }
 
 impl Packages {
     /// Of the machine under `root`.
     pub fn of(root: &Path) -> Packages {
-        Packages { root: root.to_path_buf(), known: None }
+        Packages { root: root.to_path_buf(), known: None, finished: HashSet::new() }
     }
 
     pub fn forget(&mut self) {
@@ -92,8 +97,8 @@ impl Machine {
         if self.lacks_proof(known.manager, name, &listed.version) {
             return Presence::Half("listed, yet cut off while it was unpacked".into());
         }
-        match known.left_behind {
-            true => Presence::Doubtful("an installation was cut off before it had ended"),
+        match known.locked && !self.packages.finished.contains(name) {
+            true => Presence::Doubtful("an installation has not ended, or was cut off"),
             false => Presence::Whole,
         }
     }
@@ -113,8 +118,8 @@ impl Machine {
         let doing = "list the packages that are there";
         let argv = manager.list(&self.package_root()?);
         let list = self.run_manager(manager, doing, &argv, limit, |said| manager.listed(said))?;
-        let left_behind = matches!(self.held(manager)?, Some(Held::LeftBehind(..)));
-        Ok(Known { manager, list, left_behind })
+        let locked = self.held(manager)?.is_some();
+        Ok(Known { manager, list, locked })
     }
 
     /// The package manager of the machine: by its database, and where there are several by the
@@ -185,6 +190,9 @@ impl Machine {
     /// Installs a package, and finishes what an earlier run of ours left by half.
     pub(super) fn install(&mut self, install: Install, limit: Duration) -> Result<(), Trouble> {
         let done = self.try_install(install, Deadline::after(limit));
+        if done.is_ok() {
+            self.packages.finished.insert(install.name.into());
+        }
         self.forget();
         done
     }
@@ -207,7 +215,12 @@ impl Machine {
         // It may have come while another had the lock.
         let there = known.list.get(name).cloned();
         let whole = there.as_ref().is_some_and(|it| it.by_half.is_none());
-        if whole && !was_cut {
+        if let Some(it) = there.as_ref().filter(|_| whole && !was_cut) {
+            if self.lacks_proof(manager, name, &it.version) {
+                let cause = "someone else was cut off while it was unpacked: take it out of the \
+                             database, and move its files away";
+                return Err(Trouble::new(doing, cause));
+            }
             return Ok(());
         }
         let offered = self.offered(manager, name, &doing, until)?;
@@ -322,6 +335,7 @@ impl Machine {
         let root = self.package_root().unwrap_or_default();
         let argv = before.manager.take_back(&root, &names);
         let Some(argv) = argv.filter(|_| !names.is_empty() && new(&names)) else { return cause };
+        let until = Deadline::after(until.left().max(LEAST));
         match self.change(before.manager, "take it back", &argv, until) {
             Ok(()) => format!("{cause}; what had come of it is taken back"),
             Err(trouble) => {

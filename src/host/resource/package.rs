@@ -20,7 +20,7 @@ pub enum Presence {
     Whole,
     /// Not in full, and how far.
     Half(String),
-    /// In full as the manager says, which may have been cut off in the middle, as this tells.
+    /// In full as the manager says, which may be at it still or have been cut off, as this tells.
     Doubtful(&'static str),
 }
 
