@@ -85,7 +85,7 @@ impl Timer {
         let at = at.max(Duration::from_nanos(1));
         // SAFETY: all zeroes is a valid `itimerspec`, which is plain data.
         let mut spec: libc::itimerspec = unsafe { zeroed() };
-        spec.it_value.tv_sec = at.as_secs().try_into().unwrap_or(libc::time_t::MAX);
+        spec.it_value.tv_sec = i32::try_from(at.as_secs()).unwrap_or(i32::MAX).into();
         spec.it_value.tv_nsec = at.subsec_nanos().into();
         let flags = libc::TFD_TIMER_ABSTIME;
         // SAFETY: `spec` is initialised and only read; no old value is asked for.

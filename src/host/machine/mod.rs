@@ -15,6 +15,8 @@ mod events;
 mod fetch;
 mod files;
 mod notify;
+mod package_lock;
+mod packages;
 mod place;
 mod root;
 mod sync;
@@ -44,6 +46,7 @@ use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
+use packages::Packages;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
@@ -81,6 +84,7 @@ pub struct Machine {
     accounts: Accounts,
     units: Units,
     fetcher: Fetcher,
+    packages: Packages,
     /// The last thing it did was to look.
     looking: bool,
     /// What may be open at once, less what a pass and its children need.
@@ -106,6 +110,7 @@ impl Machine {
             accounts: Accounts::default(),
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
             fetcher: Fetcher::default(),
+            packages: Packages::of(root),
             looking: true,
             descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
         })
@@ -135,6 +140,8 @@ impl Machine {
                 | Question::Sysctl(_)
                 | Question::Account(_)
                 | Question::Check(_) => {}
+                // All packages are listed at once, whatever is asked.
+                Question::Package(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
             }
         }
@@ -157,6 +164,7 @@ impl Machine {
             }
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
+            Question::Package(name) => self.presence(name, limit).map(Answer::Package),
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
             }
@@ -203,6 +211,10 @@ impl Machine {
                 self.run(command, limit)?;
                 Ok(Staged::nothing())
             }
+            Step::Install(install) => {
+                self.install(install, limit)?;
+                Ok(Staged::nothing())
+            }
             Step::Unit { unit, verb } => {
                 self.forget();
                 self.units.act(unit, verb, limit)?;
@@ -247,7 +259,10 @@ impl Machine {
                 self.root.reach(&keys, Intent::Change, "touch").map(drop)
             }
             Question::Unit { .. } => self.ask(question, PATIENCE).map(drop),
-            Question::Sysctl(_) | Question::Account(_) | Question::Check(_) => Ok(()),
+            Question::Sysctl(_)
+            | Question::Account(_)
+            | Question::Check(_)
+            | Question::Package(_) => Ok(()),
         };
         match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
@@ -441,6 +456,7 @@ impl Machine {
     pub fn forget(&mut self) {
         self.root.forget();
         self.accounts.forget();
+        self.packages.forget();
         self.units.forget();
     }
 }
