@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The way to the service manager.
 #[derive(Debug, Default)]
 pub struct Notify {
-    socket: Option<(UnixDatagram, SocketAddr)>,
+    socket: Option<SocketAddr>,
     watchdog: Option<Duration>,
 }
 
@@ -23,19 +23,14 @@ impl Notify {
         let Some(address) = std::env::var_os("NOTIFY_SOCKET").filter(|it| !it.is_empty()) else {
             return Notify::default();
         };
-        let open = || -> io::Result<(UnixDatagram, SocketAddr)> {
-            let address = match address.as_bytes().strip_prefix(b"@") {
-                Some(name) => SocketAddr::from_abstract_name(name)?,
-                None => SocketAddr::from_pathname(PathBuf::from(&address))?,
-            };
-            let socket = UnixDatagram::unbound()?;
-            socket.set_nonblocking(true)?;
-            Ok((socket, address))
+        let address = match address.as_bytes().strip_prefix(b"@") {
+            Some(name) => SocketAddr::from_abstract_name(name),
+            None => SocketAddr::from_pathname(PathBuf::from(&address)),
         };
         let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
         let mine = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
         let span = number("WATCHDOG_USEC").filter(|&span| span > 0 && mine);
-        Notify { socket: open().ok(), watchdog: span.map(Duration::from_micros) }
+        Notify { socket: address.ok(), watchdog: span.map(Duration::from_micros) }
     }
 
     /// How often a sign of life is due: twice in the time after which the manager acts.
@@ -43,10 +38,16 @@ impl Notify {
         self.watchdog.map(|span| span / 2)
     }
 
-    /// Says these lines.
+    /// Says these lines. The socket is connected and lives for as long as that takes: one that is
+    /// neither would be listed among those that listen.
     pub fn say(&self, lines: &str) {
-        if let Some((socket, address)) = &self.socket {
-            let _ = socket.send_to_addr(lines.as_bytes(), address);
-        }
+        let Some(address) = &self.socket else { return };
+        let say = || -> io::Result<usize> {
+            let socket = UnixDatagram::unbound()?;
+            socket.connect_addr(address)?;
+            socket.set_nonblocking(true)?;
+            socket.send(lines.as_bytes())
+        };
+        let _ = say();
     }
 }
