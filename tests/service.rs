@@ -313,6 +313,8 @@ fn a_pause_is_heeded_and_ends_by_itself() {
 #[test]
 fn what_something_else_keeps_altering_is_contested_and_slowed_down_and_the_rest_is_not() {
     let site = site(&format!("{FILE},{}", FILE.replace("\"f\"", "\"g\"").replace("/f", "/g")));
+    fs::create_dir(site.state().join("identity")).unwrap();
+    fs::write(site.state().join("identity/key.pem"), "").unwrap();
     let service = Service::start(&site);
     service.rests(after("start"));
     let mut alterations = 0;
@@ -341,6 +343,11 @@ fn what_something_else_keeps_altering_is_contested_and_slowed_down_and_the_rest_
     let start = Instant::now();
     assert!(until(|| read(&site, "f") == "right\n"));
     assert!(start.elapsed() > Duration::from_secs(4), "{:?}", start.elapsed());
+    let line = |record: Value| record["detail"]["resources"][0].clone();
+    let reports = site.records().into_iter().filter(|record| record["kind"] == "reported");
+    let lines: Vec<Value> = reports.map(line).collect();
+    assert_eq!(lines.first().unwrap().get("contested"), None);
+    assert_eq!(lines.last().unwrap()["contested"], true, "{lines:?}");
     service.stop();
 }
 

@@ -55,6 +55,9 @@ pub struct Line {
     /// Old against new, where there is text to show.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<Box<str>>,
+    /// Something else keeps altering it: it was put right again and again before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub contested: bool,
     /// Its place in its declaration; `None` of what is no longer declared.
     #[serde(skip)]
     pub position: Option<usize>,

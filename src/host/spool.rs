@@ -212,6 +212,7 @@ mod tests {
             took_ms: 0,
             detail: detail.into(),
             diff: Some("a secret of nobody's".into()),
+            contested: false,
             position: None,
         };
         Report {

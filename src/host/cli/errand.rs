@@ -194,21 +194,24 @@ impl Watch for Teller {
         interrupted()
     }
 
+    fn is_contested(&self, source: Source, id: &str) -> bool {
+        self.contested.iter().any(|(of, contested)| *of == source && contested == id)
+    }
+
     fn looking(&mut self, machine: &mut Machine, works: &[Work<'_>]) -> bool {
-        let Some(drift) = &mut self.drift else { return false };
-        let contested = &self.contested;
+        let Some(mut drift) = self.drift.take() else { return false };
         let all = works.iter().flat_map(|work| {
             let source = work.source;
             work.declaration.resources.iter().map(move |declared| (source, declared))
         });
         let watched = all.filter_map(|(source, declared)| {
             let Question::Path { path, .. } = declared.resource.question() else { return None };
-            let is = |(of, id): &(Source, String)| *of == source && **id == *declared.id;
-            let (directory, marked) =
-                (declared.resource.kind() == "directory", contested.iter().any(is));
+            let directory = declared.resource.kind() == "directory";
+            let marked = self.is_contested(source, &declared.id);
             Some(Watched { path, directory, marked })
         });
-        machine.arm(drift, watched);
+        machine.arm(&mut drift, watched);
+        self.drift = Some(drift);
         true
     }
 }

@@ -29,6 +29,10 @@ impl Pass<'_> {
             }
         }
         self.lines.sort_by_key(|line| line.position.unwrap_or(usize::MAX));
+        for line in &mut self.lines {
+            line.contested = matches!(line.outcome, Outcome::Corrected | Outcome::Failed)
+                && self.options.watch.is_contested(line.source, &line.id);
+        }
         let outcome = if self.errors.is_empty() { Outcome::Converged } else { Outcome::Failed };
         let mut report = Report {
             schema: if self.ledger.is_dry() { PLAN } else { REPORT },

@@ -51,6 +51,12 @@ pub trait Watch {
     /// Someone asked the pass to end; it does so before the next resource.
     fn interrupted(&self) -> bool;
 
+    /// Something else keeps altering this resource, as far as is known.
+    fn is_contested(&self, source: Source, id: &str) -> bool {
+        let _ = (source, id);
+        false
+    }
+
     /// Everything declared is looked at from here on: whoever wants to see what others do to it
     /// begins now. Comes again after the last step, once all of it is to be looked at again. Says
     /// whether anybody watches, since then nothing may be left out.

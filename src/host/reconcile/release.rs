@@ -344,6 +344,7 @@ impl Pass<'_> {
             took_ms: 0,
             detail,
             diff: None,
+            contested: false,
             position: None,
         });
     }
