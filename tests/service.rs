@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::golden::{assert_golden, settled, Layout};
 use support::service::{until, Manager, Service, LIMIT};
 use support::site::{told, Site};
 
@@ -288,6 +289,25 @@ fn with_nothing_declared_it_stays_up_and_notices_what_a_person_applies() {
 }
 
 #[test]
+fn a_pass_waits_for_a_person_s_apply_and_comes_after_it() {
+    let site = site(FILE);
+    let service = Service::start(&site);
+    service.rests(after("start"));
+    let (listener, slow) = silent();
+    site.declare("it", &format!("{FILE},{slow}"));
+    let mut apply = std::process::Command::new(support::site::HOST);
+    let mut apply = apply.args(site.arguments("apply -q @it")).spawn().unwrap();
+    service.logs("a pass waits: process");
+    assert!(service.log().contains(&format!("process {}", apply.id())), "{}", service.log());
+    // Nor does that keep it from ending.
+    answer(&listener);
+    assert!(apply.wait().unwrap().success());
+    service.says(|said| said["drift"]["watched"] == 2);
+    assert_eq!(service.logged("a pass waits"), 1, "{}", service.log());
+    service.stop();
+}
+
+#[test]
 fn a_pause_is_heeded_and_ends_by_itself() {
     let site = site(FILE);
     let service = Service::start(&site);
@@ -376,6 +396,17 @@ fn what_fails_is_tried_by_every_timer_and_said_once() {
 }
 
 #[test]
+fn what_it_says_of_itself_is_the_shape_on_record() {
+    let site = site(&format!("{FILE},{}", FILE.replace("\"f\"", "\"x\"").replace("/f", "/no/x")));
+    let service = Service::start(&site);
+    service.rests(after("start"));
+    let said = fs::read_to_string(site.root().join("run/mesh-host/status.json")).unwrap();
+    let said = settled(&said, site.path(), Layout::Indented);
+    assert_golden("service.json", &said);
+    service.stop();
+}
+
+#[test]
 fn metrics_are_a_file_for_a_collector() {
     let site = site(FILE);
     let file = site.path().join("metrics/host.prom");
@@ -390,7 +421,7 @@ fn metrics_are_a_file_for_a_collector() {
         "nox_mesh_host_drift_corrected_total 1",
         "nox_mesh_host_watched_paths 1",
         "nox_mesh_host_failing_resources 0",
-        "nox_mesh_host_store_usable 1",
+        "nox_mesh_host_able 1",
     ] {
         assert!(text.lines().any(|it| it == line), "no {line} in\n{text}");
     }

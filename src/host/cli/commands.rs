@@ -112,7 +112,12 @@ impl Place {
     }
 
     pub fn store(&self) -> Result<Store, Error> {
-        let mut store = Store::open(&self.state, PATIENCE, machine::now())?;
+        self.store_within(PATIENCE)
+    }
+
+    /// The store, which another process lets go of within `patience`.
+    pub fn store_within(&self, patience: Duration) -> Result<Store, Error> {
+        let mut store = Store::open(&self.state, patience, machine::now())?;
         for notice in store.take_notices() {
             show::note(&notice);
         }

@@ -26,6 +26,10 @@ use crate::store::{self, Owned, Secrets, Source, Store};
 /// How often it is said what happens.
 const EVERY: Duration = Duration::from_millis(500);
 
+/// How long another process may hold the store: the service tries again, and must not be held up
+/// where it is asked to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Does what the service ordered: the first argument is the order, the rest are flags.
 pub fn errand_main(arguments: &[OsString]) -> ExitCode {
     listen();
@@ -72,7 +76,7 @@ fn errand(arguments: &[OsString]) -> Result<Told, Error> {
 fn obey(it: &Invocation, order: Order) -> Result<Told, Error> {
     let place = Place::of(it)?;
     let mut told = Told::default();
-    let mut store = place.store()?;
+    let mut store = place.store_within(PATIENCE)?;
     spool::sent(&mut store, &order.sent, machine::now())?;
     if let Some(trigger) = order.pass {
         pass(&place, &mut store, trigger, order, &mut told)?;

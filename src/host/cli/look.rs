@@ -208,10 +208,6 @@ pub(super) fn status(it: &Invocation, place: &Place) -> Result<u8, Error> {
         return print_json(&status).map(|()| 0);
     }
     let mut out = format!("{}\n", status.verdict());
-    match &status.service {
-        Some(service) => out += &(words_of(service).join("\n") + "\n"),
-        None => out += "service: not running\n",
-    }
     for declared in &status.declared {
         let serial = declared.serial.map_or(String::new(), |serial| format!(" serial {serial}"));
         let whole = if declared.whole { "applied whole" } else { "not yet applied whole" };
@@ -232,6 +228,10 @@ pub(super) fn status(it: &Invocation, place: &Place) -> Result<u8, Error> {
         let Failing { id, source, since, doing, cause, .. } = failing;
         let said = format!("failing since {since}: {id} ({source}): {doing}: {cause}");
         out += &format!("{}\n", plain(&said));
+    }
+    match &status.service {
+        Some(service) => out += &(words_of(service).join("\n") + "\n"),
+        None => out += "service: not running\n",
     }
     print(&out).map(|()| 0)
 }

@@ -123,10 +123,9 @@ impl Machine {
             Ok(Reached::Parent(spot)) => (spot, false),
             Ok(Reached::Missing(above)) => match self.root.reach(&above, Intent::See, "watch") {
                 Ok(Reached::Parent(spot)) => (spot, true),
-                _ => return Ok(None),
+                _ => return Err(unreachable()),
             },
-            // What cannot be reached fails in its own turn, with more to say.
-            Err(_) => return Ok(None),
+            Err(_) => return Err(unreachable()),
         };
         if standing.as_ref().is_none_or(|dir| !Rc::ptr_eq(dir, &spot.dir)) {
             // By descriptor: a path could lead elsewhere by now.
@@ -161,6 +160,11 @@ fn await_name(drift: &mut Drift, spot: &Spot) -> io::Result<Option<i32>> {
     drift.watches.insert(watch);
     drift.armed.awaited.push((watch, spot.name.to_string_lossy().into_owned()));
     Ok(None)
+}
+
+/// What cannot be reached fails in its own turn, with more to say.
+fn unreachable() -> io::Error {
+    io::Error::other("the way to it cannot be walked")
 }
 
 fn told(error: &io::Error) -> String {

@@ -83,6 +83,7 @@ impl Known {
     pub fn take(&mut self, log: &mut Log, told: Told, span: Duration, now: Duration) {
         let wall = machine::now().0;
         self.metrics.pass(&told, wall);
+        log.settle("locked");
         if self.unable.take().is_some() {
             log.settle("unable");
             log.say(Priority::Notice, "passes are made again");
@@ -135,9 +136,12 @@ impl Known {
     /// worth another try.
     pub fn unable(&mut self, log: &mut Log, unable: &Unable, journal: Option<(u64, u64)>) {
         self.told.journal = journal;
-        if unable.exit != LOCKED {
-            self.metrics.lost();
+        if unable.exit == LOCKED {
+            // A person's apply, most likely: the pass comes after it.
+            let text = format!("a pass waits: {}", unable.said);
+            return log.say_once("locked", Priority::Info, &text);
         }
+        self.metrics.lost();
         let text = format!("no pass was made: {}", unable.said);
         log.say_once("unable", Priority::Error, &text);
         self.unable = Some(unable.said.clone());
@@ -215,7 +219,7 @@ impl Known {
         let moment = Moment {
             contested: self.contest.contested().count(),
             linked,
-            store: self.unable.is_none(),
+            able: self.unable.is_none(),
             longest_turn_ms: self.longest_turn.as_millis().try_into().unwrap_or(u64::MAX),
         };
         self.metrics.text(&self.told, moment)

@@ -29,8 +29,8 @@ pub struct Moment {
     pub contested: usize,
     /// The link is up.
     pub linked: bool,
-    /// The store can be used.
-    pub store: bool,
+    /// Passes can be made.
+    pub able: bool,
     /// The longest time in which the loop attended to nothing, in milliseconds.
     pub longest_turn_ms: u64,
 }
@@ -104,7 +104,7 @@ impl Metrics {
             ("unwatched_paths", "Declared paths that have only the timer.", count(told.unwatched)),
             ("reports_waiting", "Reports that wait to be sent.", count(told.waiting)),
             ("link_up", "The link to the mesh is up.", u64::from(moment.linked)),
-            ("store_usable", "The store can be read and written.", u64::from(moment.store)),
+            ("able", "Passes can be made, the store not being damaged.", u64::from(moment.able)),
             ("paused", "A person holds the machine still.", u64::from(told.paused.is_some())),
             ("longest_turn_milliseconds", "The longest that the loop was not waiting.", {
                 moment.longest_turn_ms

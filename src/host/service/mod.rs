@@ -456,7 +456,7 @@ impl Service<'_> {
         let wait = self.schedule.next().saturating_sub(uptime());
         let next = (doing == Doing::Waiting).then(|| machine::now().0 + wait.as_secs());
         let status = self.known.status(doing, passing, next, self.side);
-        let text = serde_json::to_string_pretty(&status).expect("a status is plain JSON") + "\n";
+        let text = serde_json::to_string(&status).expect("a status is plain JSON") + "\n";
         let place = status::place(&self.site.root);
         match publish::publish(&place, &text, 0o600) {
             Ok(()) => drop(self.log.settle("status")),
