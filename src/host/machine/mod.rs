@@ -11,6 +11,7 @@ mod child;
 mod clock;
 mod fetch;
 mod files;
+mod overlays;
 mod place;
 mod root;
 mod sync;
@@ -36,6 +37,7 @@ use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
+use overlays::{Chest, Overlays};
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
@@ -44,6 +46,7 @@ use words::{quoted, words};
 
 use crate::declaration::{Declaration, Own};
 use crate::resource::account::{Ask, AskUser};
+use crate::resource::wireguard::{Ask as OfOverlay, Interface};
 use crate::resource::{
     Access, Answer, CheckAnswer, Command, Found, Holds, Make, Object, PathAnswer, Place, Question,
     Removable, RootPath, Step, Trouble,
@@ -72,6 +75,7 @@ pub struct Machine {
     reader: Reader,
     accounts: Accounts,
     units: Units,
+    overlays: Overlays,
     fetcher: Fetcher,
     /// The last thing it did was to look.
     looking: bool,
@@ -86,6 +90,7 @@ impl Machine {
             let shown = quoted(root.as_os_str().as_encoded_bytes());
             Trouble::new(format!("open the root {shown}"), words(&error))
         };
+        let kept = own.clone();
         let opened = Root::open(root, own.clone()).map_err(failed)?;
         let host = Root::open(Path::new("/"), own).map_err(failed)?;
         let identity = |root: &Root| sys::stat(&root.top().fd).map(|stat| stat.identity);
@@ -97,6 +102,7 @@ impl Machine {
             reader: Reader::new(),
             accounts: Accounts::default(),
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
+            overlays: Overlays::new(&kept, is_host),
             fetcher: Fetcher::default(),
             looking: true,
             descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
@@ -126,7 +132,9 @@ impl Machine {
                 Question::Path { .. }
                 | Question::Sysctl(_)
                 | Question::Account(_)
-                | Question::Check(_) => {}
+                | Question::Check(_)
+                // Each of its tools tells of everything that there is.
+                | Question::Overlay(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
             }
         }
@@ -151,6 +159,10 @@ impl Machine {
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
+            }
+            Question::Overlay(ask) => {
+                self.see();
+                self.overlays.ask(ask, &mut self.root, &mut self.reader, limit)
             }
         }
     }
@@ -205,6 +217,13 @@ impl Machine {
                 self.units.reload_manager(limit)?;
                 Ok(Staged::nothing())
             }
+            Step::Overlay(ref act) => {
+                self.forget();
+                let Machine { root, reader, fetcher, overlays, .. } = self;
+                overlays.act(act, Chest { root, reader, fetcher, limit }, limit)?;
+                self.forget();
+                Ok(Staged::nothing())
+            }
         }
     }
 
@@ -239,6 +258,10 @@ impl Machine {
                 self.root.reach(&keys, Intent::Change, "touch").map(drop)
             }
             Question::Unit { .. } => self.ask(question, PATIENCE).map(drop),
+            Question::Overlay(OfOverlay::Interface(Interface { key_file: Some(path), .. })) => {
+                self.root.reach(path, Intent::Change, "touch").map(drop)
+            }
+            Question::Overlay(_) => Ok(()),
             Question::Sysctl(_) | Question::Account(_) | Question::Check(_) => Ok(()),
         };
         match seen {
@@ -434,6 +457,7 @@ impl Machine {
         self.root.forget();
         self.accounts.forget();
         self.units.forget();
+        self.overlays.forget();
     }
 }
 

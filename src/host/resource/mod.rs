@@ -32,6 +32,7 @@ mod tests;
 mod unit_before;
 pub mod user;
 pub mod wanted;
+pub mod wireguard;
 
 use std::fmt;
 
@@ -130,7 +131,7 @@ pub enum Standing {
 pub struct Past<'a> {
     /// Whose it is.
     pub standing: Standing,
-    /// What the store holds to be put back on release.
+    /// What the store keeps of it, as [`Verdict::before`] had it.
     pub before: Option<&'a str>,
     /// What the resource owes to a change of something that it follows.
     pub due: Due,
@@ -188,6 +189,8 @@ pub enum Question<'a> {
         /// Whether it is started at boot matters: all that a mounted tree can tell.
         enabling: bool,
     },
+    /// What is an overlay's interface, or a peer of one, like?
+    Overlay(wireguard::Ask<'a>),
 }
 
 /// What a regular file is compared with. `Debug` shows no bytes: they may be a secret.
@@ -240,6 +243,10 @@ pub enum Answer {
     Unit(Unit),
     /// To [`Question::Unit`], of a mounted tree or a template.
     UnitFile(FileState),
+    /// To [`wireguard::Ask::Interface`].
+    Overlay(wireguard::Found),
+    /// To [`wireguard::Ask::Peer`].
+    Peer(wireguard::FoundPeer),
     /// The question makes no sense here (a kernel value of a mounted tree), and why.
     NotApplicable(&'static str),
 }
@@ -369,6 +376,8 @@ pub enum Step<'a> {
     },
     /// Have the service manager read its units' files again.
     ReloadManager,
+    /// Do this to an overlay.
+    Overlay(wireguard::Act<'a>),
     /// Remove the entry at this path if it is still of this kind; a directory only when empty.
     Remove {
         /// Where.
@@ -452,8 +461,8 @@ pub struct Verdict<'a> {
     pub steps: Vec<Step<'a>>,
     /// What differs, for a person; empty when nothing does.
     pub detail: String,
-    /// What must be put back when the object is released (a kernel parameter's value), in place of
-    /// what the store holds.
+    /// What the store is to keep of the object in place of what it holds, for when it is released (a
+    /// kernel parameter's value, to be put back) or looked at again (an interface's public key).
     pub before: Option<String>,
     /// What the steps amount to for what it follows.
     pub refreshes: Due,

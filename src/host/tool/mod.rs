@@ -1,5 +1,7 @@
 //! What each tool is asked and what it answers: argument vectors and parsers. Pure.
 
 pub mod authorized_keys;
+pub mod ip;
 pub mod shadow;
 pub mod systemctl;
+pub mod wg;

@@ -1,0 +1,118 @@
+//! ip(8): interfaces and their addresses, and wireguard-go, which makes one where the kernel cannot.
+//! Pure.
+//!
+//! One `ip -j -d address show` tells of every interface and all of their addresses. Interfaces of
+//! wireguard-go are of the kind `tun`.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::Deserialize;
+
+/// Asks for everything.
+pub const SHOW: [&str; 5] = ["ip", "-j", "-d", "address", "show"];
+
+/// Every interface, by its name.
+pub type Links = BTreeMap<Box<str>, Link>;
+
+/// An interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// What the kernel calls its kind; empty where it is hardware.
+    pub kind: Box<str>,
+    /// It takes packets.
+    pub is_up: bool,
+    /// The largest packet, in bytes.
+    pub mtu: u32,
+    /// Its addresses, each with the length of its network's prefix.
+    pub addresses: Vec<(IpAddr, u8)>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    ifname: Option<Box<str>>,
+    #[serde(default)]
+    flags: Vec<Box<str>>,
+    #[serde(default)]
+    mtu: u32,
+    #[serde(default)]
+    linkinfo: Info,
+    #[serde(default)]
+    addr_info: Vec<Address>,
+}
+
+#[derive(Default, Deserialize)]
+struct Info {
+    #[serde(default)]
+    info_kind: Box<str>,
+}
+
+#[derive(Deserialize)]
+struct Address {
+    local: Option<IpAddr>,
+    #[serde(default)]
+    prefixlen: u8,
+}
+
+/// What [`SHOW`] was answered with.
+///
+/// # Errors
+/// It is not understood.
+pub fn links(text: &str) -> Result<Links, String> {
+    let told: Vec<Told> =
+        serde_json::from_str(text).map_err(|why| format!("ip's answer is not understood: {why}"))?;
+    let link = |told: Told| {
+        let addresses = told.addr_info.iter().filter_map(|it| Some((it.local?, it.prefixlen)));
+        let link = Link {
+            kind: told.linkinfo.info_kind,
+            is_up: told.flags.iter().any(|flag| **flag == *"UP"),
+            mtu: told.mtu,
+            addresses: addresses.collect(),
+        };
+        // What is filtered out of its list, ip leaves as an empty object (iproute2 4.20).
+        Some((told.ifname?, link))
+    };
+    Ok(told.into_iter().filter_map(link).collect())
+}
+
+/// The address holds on its link alone: the kernel gives such a one by itself.
+pub fn is_of_link(address: &IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.segments()[0] & 0xffc0 == 0xfe80)
+}
+
+/// Has the kernel make a WireGuard interface.
+pub fn make(interface: &str) -> [&str; 7] {
+    ["ip", "link", "add", "dev", interface, "type", "wireguard"]
+}
+
+/// The kernel has no such kind of interface: its words with iproute2 6.1, and older ones.
+pub fn says_no_such_kind(said: &str) -> bool {
+    ["Unknown device type", "Operation not supported"].iter().any(|words| said.contains(words))
+}
+
+/// Starts a WireGuard interface in user space. It ends when the interface goes.
+pub fn make_in_user_space(interface: &str) -> [&str; 2] {
+    ["wireguard-go", interface]
+}
+
+/// Takes an interface away.
+pub fn drop_link(interface: &str) -> [&str; 5] {
+    ["ip", "link", "del", "dev", interface]
+}
+
+/// Has an interface take packets, of at most this size where one is given.
+pub fn set_up<'a>(interface: &'a str, mtu: Option<&'a str>) -> Vec<&'a str> {
+    let mtu = mtu.map(|mtu| ["mtu", mtu]);
+    let words = ["ip", "link", "set", "dev", interface].into_iter();
+    words.chain(mtu.into_iter().flatten()).chain(["up"]).collect()
+}
+
+/// Gives an interface this address, or sees that it has it.
+pub fn give<'a>(interface: &'a str, address: &'a str) -> [&'a str; 6] {
+    ["ip", "address", "replace", address, "dev", interface]
+}
+
+/// Takes this address from an interface.
+pub fn take<'a>(interface: &'a str, address: &'a str) -> [&'a str; 6] {
+    ["ip", "address", "del", address, "dev", interface]
+}
