@@ -287,17 +287,16 @@ fn story(unit: &str) -> String {
 
 fn story_of(unit: &Unit) -> String {
     let ended = unit.ended();
-    let lines = log_of(&unit.id);
+    let lines = log_of(&format!("--unit={}", unit.id));
     match lines.is_empty() {
         true => format!(" ({ended})"),
         false => format!(" ({ended}); its log ends {}", lines.join(", ")),
     }
 }
 
-/// The last lines of a unit's log, quoted.
-pub(super) fn log_of(unit: &str) -> Vec<String> {
-    let option = format!("--unit={unit}");
-    let log = run(&systemctl::log(&option), PATIENCE).ok();
+/// The last lines of the log that `which` picks, quoted.
+pub(super) fn log_of(which: &str) -> Vec<String> {
+    let log = run(&systemctl::log(which), PATIENCE).ok();
     let log = log.map(|ended| text(&ended).unwrap_or_default()).unwrap_or_default();
     log.lines().map(|line| quoted(line.as_bytes())).collect()
 }

@@ -78,7 +78,8 @@ impl Resource for Overlay {
                 format!("it listens on port {}, not {port}", found_port.unwrap_or_default())
             }));
         }
-        let (is_up, found_mtu) = here.map_or((false, None), |(link, _)| (link.is_up, Some(link.mtu)));
+        let (is_up, found_mtu) =
+            here.map_or((false, None), |(link, _)| (link.is_up, Some(link.mtu)));
         let mtu = self.mtu.filter(|mtu| found_mtu != Some(*mtu));
         if !is_up || mtu.is_some() {
             acts.push(Act::SetUp(name, mtu));
@@ -124,8 +125,7 @@ impl Overlay {
         differs: &mut Vec<String>,
     ) {
         let name = &*self.interface;
-        let is_extra =
-            |it: &&(IpAddr, u8)| !self.addresses.contains(it) && !is_of_link(&it.0);
+        let is_extra = |it: &&(IpAddr, u8)| !self.addresses.contains(it) && !is_of_link(&it.0);
         let before = acts.len();
         for &(address, length) in found.iter().filter(is_extra) {
             acts.push(Act::Take(name, (address, length)));
@@ -185,9 +185,9 @@ impl Undo for TakeDown {
         let key_goes = kept.map(|_| Act::DropKey(it.name));
         let steps: Vec<Step> = link_goes.into_iter().chain(key_goes).map(Step::Overlay).collect();
         Ok(match (made, link, device) {
-            _ if drops => Farewell { steps, ..end(Ends::Removed, "it is still there") },
+            _ if drops => Farewell { steps, ..end(Ends::Removed, "it is there") },
             _ if !steps.is_empty() => {
-                Farewell { steps, ..end(Ends::Removed, "its private key is still kept") }
+                Farewell { steps, ..end(Ends::Removed, "its private key is kept") }
             }
             (false, ..) => end(Ends::Forgotten, ""),
             (true, Some(_), None) => end(Ends::Left, "another kind of interface is there now"),

@@ -159,7 +159,7 @@ impl Undo for TakeAway {
         match answer {
             Answer::Peer(FoundPeer::Here { .. }) => {
                 let step = Step::Overlay(Act::DropPeer(interface, public_key));
-                Ok(Farewell { steps: vec![step], ..end(Ends::Removed, "it is still there") })
+                Ok(Farewell { steps: vec![step], ..end(Ends::Removed, "it is there") })
             }
             Answer::Peer(_) => Ok(end(Ends::Removed, "")),
             Answer::NotApplicable(why) => Ok(end(Ends::Left, why)),

@@ -59,8 +59,8 @@ struct Address {
 /// # Errors
 /// It is not understood.
 pub fn links(text: &str) -> Result<Links, String> {
-    let told: Vec<Told> =
-        serde_json::from_str(text).map_err(|why| format!("ip's answer is not understood: {why}"))?;
+    let told: Vec<Told> = serde_json::from_str(text)
+        .map_err(|why| format!("ip's answer is not understood: {why}"))?;
     let link = |told: Told| {
         let addresses = told.addr_info.iter().filter_map(|it| Some((it.local?, it.prefixlen)));
         let link = Link {

@@ -197,8 +197,7 @@ pub struct NewPeer<'a> {
 /// it had, and takes no empty list (wireguard-tools 1.0.20210914: "Line unrecognized").
 pub fn peer_text(peer: &NewPeer<'_>) -> String {
     let preshared = peer.preshared.map_or(NO_KEY, Secret::reveal);
-    let mut text =
-        format!("[Peer]\nPublicKey = {}\nPresharedKey = {preshared}\n", peer.public_key);
+    let mut text = format!("[Peer]\nPublicKey = {}\nPresharedKey = {preshared}\n", peer.public_key);
     for (nth, (address, length)) in peer.allowed.iter().enumerate() {
         let before = if nth == 0 { "AllowedIPs = " } else { "," };
         let _ = write!(text, "{before}{address}/{length}");

@@ -41,7 +41,8 @@ fn in_unit(name: &str, limit: Duration) -> Result<(), String> {
     if ended.how == How::Exited(0) {
         return Ok(());
     }
-    let last = units::log_of(&unit).pop();
+    // Its own words alone, without the manager's about it.
+    let last = units::log_of(&format!("_SYSTEMD_UNIT={unit}")).pop();
     let log = last.map_or_else(String::new, |line| format!("; its log ends {line}"));
     Err(format!("{} did not start: systemd-run {}{log}", argv[0], ended.said()))
 }

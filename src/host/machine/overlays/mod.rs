@@ -71,7 +71,8 @@ impl Overlays {
                     in_use: device.is_some_and(|it| it.private.as_ref() == Some(&held.key)),
                     exposed: held.exposed,
                 });
-                let device = device.map(|it| Device { public_key: it.public.clone(), port: it.port });
+                let device =
+                    device.map(|it| Device { public_key: it.public.clone(), port: it.port });
                 Ok(Answer::Overlay(Found { link, device, kept }))
             }
             Ask::Peer { interface, public_key } => {
