@@ -365,7 +365,11 @@ impl<'s> Ledger<'s> {
             let nth = match known.iter().position(|(other, _)| *other == text) {
                 Some(nth) => nth,
                 None => {
-                    let declaration = self.read(&text, own)?;
+                    let mut declaration = self.read(&text, own)?;
+                    // An excerpt is of one object, and has nothing else.
+                    if let [one] = &mut declaration.resources[..] {
+                        one.resource.complete(object);
+                    }
                     let object = |declared: &Declared| declared.resource.object();
                     let objects = declaration.resources.iter().map(object);
                     known.push((text, objects.zip(0..).collect()));

@@ -527,6 +527,10 @@ pub trait Resource: fmt::Debug {
     /// What would be owned.
     fn object(&self) -> Object;
 
+    /// What an excerpt does not tell, since what this is a part of is not in it, the name of the
+    /// object does: takes it from there.
+    fn complete(&mut self, _object: &Object) {}
+
     /// What to ask to know whether the machine matches.
     fn question(&self) -> Question<'_>;
 

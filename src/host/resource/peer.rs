@@ -19,7 +19,7 @@ const FRESH_S: u64 = 180;
 /// A declared peer.
 #[derive(Debug)]
 pub struct Peer {
-    /// The name of the overlay's interface; empty in an excerpt that has not that overlay.
+    /// The name of the overlay's interface; empty in an excerpt, until it is completed.
     pub interface: Box<str>,
     /// Its public key.
     pub public_key: Box<str>,
@@ -40,6 +40,10 @@ impl Resource for Peer {
 
     fn object(&self) -> Object {
         Object::new("peer", &format!("{} {}", self.interface, self.public_key))
+    }
+
+    fn complete(&mut self, object: &Object) {
+        self.interface = parts(object.name()).0.into();
     }
 
     fn question(&self) -> Question<'_> {
@@ -118,12 +122,14 @@ impl Peer {
         self.endpoint.as_ref().map(|endpoint| format!("endpoint={endpoint}"))
     }
 
+    /// Both are in order: there may be very many.
     fn networks_differ(&self, found: &[(IpAddr, u8)]) -> String {
-        let lacks = self.allowed.iter().filter(|it| !found.contains(it)).count();
-        let extra: Vec<_> = found.iter().filter(|it| !self.allowed.contains(it)).collect();
-        match (extra.first(), lacks) {
+        let extra = found.iter().find(|it| self.allowed.binary_search(it).is_err());
+        let lacks = self.allowed.iter().find(|it| found.binary_search(it).is_err());
+        match (extra, lacks) {
             (Some((address, length)), _) => format!("{address}/{length} is behind it"),
-            (None, lacks) => format!("{lacks} of its networks are not behind it"),
+            (None, Some((address, length))) => format!("{address}/{length} is not behind it"),
+            (None, None) => "a network is behind it twice".into(),
         }
     }
 }

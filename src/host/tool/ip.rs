@@ -9,6 +9,8 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
+use crate::declaration::fault::quoted;
+
 /// Asks for everything.
 pub const SHOW: [&str; 5] = ["ip", "-j", "-d", "address", "show"];
 
@@ -59,8 +61,10 @@ struct Address {
 /// # Errors
 /// It is not understood.
 pub fn links(text: &str) -> Result<Links, String> {
-    let told: Vec<Told> = serde_json::from_str(text)
-        .map_err(|why| format!("ip's answer is not understood: {why}"))?;
+    let strange = |why: serde_json::Error| {
+        format!("ip's answer is not understood: {}", quoted(&why.to_string()))
+    };
+    let told: Vec<Told> = serde_json::from_str(text).map_err(strange)?;
     let link = |told: Told| {
         let addresses = told.addr_info.iter().filter_map(|it| Some((it.local?, it.prefixlen)));
         let link = Link {
@@ -115,4 +119,51 @@ pub fn give<'a>(interface: &'a str, address: &'a str) -> [&'a str; 6] {
 /// Takes this address from an interface.
 pub fn take<'a>(interface: &'a str, address: &'a str) -> [&'a str; 6] {
     ["ip", "address", "del", address, "dev", interface]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::net::cidr;
+
+    // iproute2 6.1.
+    const SHOW: &str = include_str!("../../../tests/transcripts/ip/address.json");
+
+    // R-5
+    #[test]
+    fn every_interface_and_address_is_told_of() {
+        let links = links(SHOW).unwrap();
+        let names = ["lo", "veth0", "veth1", "wg0", "wg1", "wg2"];
+        assert_eq!(links.keys().map(|name| &**name).collect::<Vec<_>>(), names);
+        let kinds = ["", "veth", "veth", "tun", "tun", "tun"];
+        assert_eq!(links.values().map(|it| &*it.kind).collect::<Vec<_>>(), kinds);
+        let wg0 = &links["wg0"];
+        assert!(wg0.is_up && wg0.mtu == 1380 && !links["wg2"].is_up);
+        let (own, others): (Vec<(IpAddr, u8)>, Vec<_>) =
+            wg0.addresses.iter().copied().partition(|it| is_of_link(&it.0));
+        assert_eq!(own.len(), 1, "the kernel's: {own:?}");
+        let declared = ["10.99.0.1/24", "10.99.0.9/24", "fd99::1/64"].map(|it| cidr(it).unwrap());
+        assert_eq!(others, declared);
+        // As older ones print what their list leaves out.
+        assert!(super::links("[{},{}]").unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_anywhere_is_none() {
+        let whole = SHOW.trim_end().len();
+        for cut in 0..whole {
+            assert!(links(&SHOW[..cut]).is_err(), "{cut}");
+        }
+        for bad in ["{}", "[1]", r#"[{"ifname":1}]"#, r#"[{"addr_info":[{"local":"x"}]}]"#] {
+            assert!(links(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_without_wireguard_is_told_by_its_words() {
+        assert!(says_no_such_kind("Error: Unknown device type.\n"));
+        assert!(says_no_such_kind("RTNETLINK answers: Operation not supported\n"));
+        assert!(!says_no_such_kind("RTNETLINK answers: File exists\n"));
+        assert!(!says_no_such_kind("RTNETLINK answers: Operation not permitted\n"));
+    }
 }

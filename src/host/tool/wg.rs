@@ -214,3 +214,99 @@ pub fn peer_text(peer: &NewPeer<'_>) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // wireguard-tools 1.0.20210914 with wireguard-go 0.0.20220316; the keys were made for it.
+    const DUMP: &str = include_str!("../../../tests/transcripts/wg/dump.txt");
+    const KEY: &str = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+
+    //
+    #[test]
+    fn every_interface_and_peer_is_told_of() {
+        let devices = devices(DUMP).unwrap();
+        assert_eq!(devices.keys().map(|name| &**name).collect::<Vec<_>>(), ["wg0", "wg1", "wg2"]);
+        let (wg0, wg1, wg2) = (&devices["wg0"], &devices["wg1"], &devices["wg2"]);
+        assert_eq!((wg0.port, wg1.port, wg0.peers.len(), wg1.peers.len()), (51820, 51821, 3, 1));
+        assert_eq!((&wg2.private, &wg2.public, wg2.peers.len()), (&None, &None, 0));
+        let of = |device: &Device| device.public.clone().unwrap();
+        let (near, far) = (&wg0.peers[&of(wg1)], &wg1.peers[&of(wg0)]);
+        assert!(near.preshared.is_some() && near.preshared == far.preshared);
+        assert_eq!(near.endpoint.as_deref(), Some("127.0.0.1:51821"));
+        assert!(near.handshake > 1_700_000_000 && near.handshake == far.handshake);
+        assert_eq!((near.keepalive, far.keepalive), (1, 0));
+        let networks = ["10.99.0.2/32", "fd99::2/128"].map(|it| cidr(it).unwrap());
+        assert_eq!(near.allowed, networks);
+        let others: Vec<_> = wg0.peers.values().filter(|it| it.preshared.is_none()).collect();
+        let open = others.iter().find(|it| it.endpoint.is_some()).unwrap();
+        assert_eq!(open.endpoint.as_deref(), Some("[2001:db8::7]:51820"));
+        let networks = ["0.0.0.0/0", "10.1.0.0/16", "::/0"].map(|it| cidr(it).unwrap());
+        assert_eq!((&open.allowed[..], open.handshake), (&networks[..], 0));
+        assert!(others.iter().any(|it| it.endpoint.is_none() && it.allowed.is_empty()));
+        assert!(super::devices("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_anywhere_tells_of_whole_lines_or_nothing() {
+        let ends: Vec<usize> = DUMP.match_indices('\n').map(|(at, _)| at + 1).collect();
+        for cut in 1..DUMP.len() {
+            let read = devices(&DUMP[..cut]);
+            assert_eq!(read.is_ok(), ends.contains(&cut), "{cut}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_strange_is_said_without_a_key() {
+        let secrets: Vec<&str> = DUMP.split(['\t', '\n']).filter(|it| is_key(it)).collect();
+        for (from, to, words) in [
+            ("\t51820\t", "\tmany\t", "has the port \"many\""),
+            ("10.1.0.0/16", "10.1.0.0/99", "has the network \"10.1.0.0/99\""),
+            ("\t1\n", "\tnow\n", "has the keepalive \"now\""),
+            ("wg1\t", "wg7\t", ""),
+            ("\t51821\toff", "\t51821", ""),
+            ("(none)\t(none)\t", "(none)\tx\t", ""),
+            ("=\t", "=", ""),
+            ("wg2\t", "\u{1b}[2J\t", ""),
+        ] {
+            match devices(&DUMP.replacen(from, to, 1)) {
+                Ok(_) => assert!(words.is_empty(), "{from:?} → {to:?}"),
+                Err(why) => {
+                    assert!(why.contains(words), "{why}");
+                    assert!(!secrets.iter().any(|key| why.contains(key)), "{why}");
+                    assert!(!why.chars().any(char::is_control), "{why:?}");
+                }
+            }
+        }
+        for twice in [DUMP.repeat(2), DUMP.lines().last().unwrap().to_string() + "\n"] {
+            assert!(devices(&twice).is_err());
+        }
+        let shown = format!("{:?}", devices(DUMP).unwrap());
+        let private = DUMP.lines().nth(1).unwrap().split('\t').nth(1).unwrap();
+        assert!(is_key(private) && !shown.contains(private));
+    }
+
+    #[test]
+    fn what_is_configured_is_said_in_full() {
+        let private = Secret::private([0xff; 32]);
+        let text = interface_text(&private, Some(7));
+        assert_eq!(text, format!("[Interface]\nPrivateKey = {}\nListenPort = 7\n", private.0));
+        assert!(!interface_text(&private, None).contains("ListenPort"));
+        assert!(is_key(private.reveal()));
+        let networks = ["10.0.0.0/8", "fd99::/64"].map(|it| cidr(it).unwrap());
+        let none = NewPeer {
+            public_key: KEY,
+            preshared: None,
+            endpoint: None,
+            allowed: &[],
+            keepalive: 0,
+        };
+        let whole = NewPeer { endpoint: Some("[::1]:7"), allowed: &networks, keepalive: 9, ..none };
+        let head = format!("[Peer]\nPublicKey = {KEY}\nPresharedKey = {NO_KEY}\n");
+        assert_eq!(peer_text(&none), format!("{head}PersistentKeepalive = off\n"));
+        let rest =
+            "AllowedIPs = 10.0.0.0/8,fd99::/64\nEndpoint = [::1]:7\nPersistentKeepalive = 9\n";
+        assert_eq!(peer_text(&whole), format!("{head}{rest}"));
+    }
+}

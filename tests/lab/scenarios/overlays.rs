@@ -193,7 +193,8 @@ fn what_was_changed_by_hand_is_brought_back() {
     }
     let a = machine("a");
     let held = with(with(peer(7, KEY), "preshared_key", SHARED), "persistent_keepalive_s", 25);
-    let declared = all(vec![overlay(1), held, peer(8, OTHER)]);
+    let silent = with(peer(8, OTHER), "endpoint", "192.0.2.77:51820");
+    let declared = all(vec![overlay(1), held, silent]);
     a.apply(&declared).converged();
     let good = (dump(&a), addresses(&a));
     assert!(good.1.contains("10.99.0.1/24") && good.1.contains("fd99::1/64"), "{}", good.1);
@@ -209,9 +210,14 @@ fn what_was_changed_by_hand_is_brought_back() {
         ("ip link del dev wg0", "vpn", "absent"),
         (&format!("wg set wg0 peer {KEY} remove"), "peer-7", "absent"),
         (&format!("wg set wg0 peer {KEY} allowed-ips 10.0.0.0/8"), "peer-7", "10.0.0.0/8 is"),
-        (&format!("wg set wg0 peer {OTHER} allowed-ips 10.99.0.7/32"), "peer-7", "of its networks"),
+        (
+            &format!("wg set wg0 peer {OTHER} allowed-ips 10.99.0.7/32"),
+            "peer-7",
+            "10.99.0.7/32 is not behind it",
+        ),
         (&format!("wg set wg0 peer {KEY} persistent-keepalive 0"), "peer-7", "is 0 s, not 25 s"),
         (&format!("wg set wg0 peer {KEY} preshared-key /dev/null"), "peer-7", "preshared key"),
+        (&format!("wg set wg0 peer {OTHER} endpoint 192.0.2.9:7"), "peer-8", "is 192.0.2.9:7, not"),
     ] {
         a.sh(drift).ok();
         let report = host(&a, &["reconcile"]);
@@ -374,8 +380,52 @@ fn the_host_killed_anywhere_leaves_what_the_next_pass_finishes() {
             let applied = a.apply(all(vec![])).converged();
             assert_eq!(applied.report["removed"], 2, "{tool} {at} {when}: it was ours");
             a.sh("rm -f /once").ok();
+            assert!(!a.exists("/var/lib/mesh-host/overlay/wg0.key"), "{tool} {at} {when}");
             assert!(!a.exists("/sys/class/net/wg0"), "{tool} {at} {when}");
         }
+    }
+}
+
+//
+#[test]
+fn the_host_killed_while_it_lets_go_leaves_what_the_next_pass_finishes() {
+    if lab::skipped() {
+        return;
+    }
+    let a = machine("a");
+    let declared = all(vec![overlay(1), peer(7, KEY)]);
+    for (tool, at) in [("wg", "*remove)"), ("ip", "'link del'*)")] {
+        for does in ["", "\"$real\" \"$@\";"] {
+            a.apply(&declared).converged();
+            let real_tool = a.sh(&format!("command -v {tool}")).ok().stdout();
+            let does = does.replace("$real", real_tool.trim());
+            intercept(&a, tool, &format!("{at} {does} kill -9 $PPID; exit 1;;"));
+            let killed = a.apply(all(vec![]));
+            real(&a, tool);
+            assert_eq!(killed.code(), 137, "{tool} {does}: {}", killed.stderr());
+            a.apply(all(vec![])).converged();
+            a.apply(all(vec![])).idle();
+            assert!(!a.exists("/sys/class/net/wg0"), "{tool} {does}");
+            assert!(!a.exists("/var/lib/mesh-host/overlay/wg0.key"), "{tool} {does}");
+            assert_eq!(host(&a, &["owned"])["owned"], json!([]), "{tool} {does}");
+        }
+    }
+}
+
+//
+#[test]
+fn an_interface_outlives_whatever_the_host_runs_in() {
+    if lab::skipped() {
+        return;
+    }
+    let a = machine("a");
+    a.write("/root/all.json", all(vec![overlay(1), peer(7, KEY)]).to_string());
+    let run = ["systemd-run", "--wait", "--quiet", "--unit=once", HOST, "apply", "/root/all.json"];
+    a.run(run).ok();
+    assert!(!of_peer(&a, KEY).is_empty(), "the unit has ended, and its processes with it");
+    if a.run(["pgrep", "wireguard-go"]).code() == 0 {
+        let unit = a.sh("cat /proc/$(pgrep wireguard-go)/cgroup").ok().stdout();
+        assert!(unit.contains("mesh-overlay-wg0-"), "{unit}");
     }
 }
 
@@ -475,7 +525,8 @@ fn five_hundred_peers_cost_two_processes() {
         json!({"id": format!("p{nth}"), "type": "peer", "overlay": "vpn", "public_key": key,
                "allowed_ips": networks, "endpoint": format!("192.0.2.9:{}", 20_000 + nth)})
     });
-    let declared = all([overlay(1)].into_iter().chain(peers).collect());
+    let mut resources: Vec<Value> = [overlay(1)].into_iter().chain(peers).collect();
+    let declared = all(resources.clone());
     let began = std::time::Instant::now();
     let applied = a.apply(&declared).converged();
     eprintln!("501 resources made in {:?}", began.elapsed());
@@ -490,6 +541,13 @@ fn five_hundred_peers_cost_two_processes() {
     let began = std::time::Instant::now();
     a.apply(&declared).idle();
     eprintln!("nothing to do in {:?}", began.elapsed());
+
+    // The networks of one take more than an argument may be long.
+    let many = (0..12_000).map(|nth| format!("11.{}.{}.0/24", nth / 250, nth % 250));
+    resources.push(with(peer(9, KEY), "allowed_ips", many.collect::<Vec<_>>()));
+    let declared = all(resources);
+    assert_eq!(a.apply(&declared).converged().outcome_of("peer-9"), "created");
+    a.apply(&declared).idle();
 }
 
 //
