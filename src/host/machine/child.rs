@@ -1,8 +1,8 @@
 //! Running another program: its own process group, a fixed environment, a limit on everything.
 //!
-//! A child never has a terminal, nor an input but what it is given, never outlives its limit, and leaves no zombie. What
-//! it leaves running on purpose (a daemon that it started) is let be, and cannot hold us up. It
-//! ends with us: the next run would start a second one beside it.
+//! A child never has a terminal, nor an input but what it is given, never outlives its limit, and
+//! leaves no zombie. What it leaves running on purpose (a daemon that it started) is let be, and
+//! cannot hold us up. It ends with us: the next run would start a second one beside it.
 
 use std::fs::File;
 use std::io::{self, Read};

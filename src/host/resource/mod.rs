@@ -461,8 +461,8 @@ pub struct Verdict<'a> {
     pub steps: Vec<Step<'a>>,
     /// What differs, for a person; empty when nothing does.
     pub detail: String,
-    /// What the store is to keep of the object in place of what it holds, for when it is released (a
-    /// kernel parameter's value, to be put back) or looked at again (an interface's public key).
+    /// What the store is to keep of the object in place of what it holds, for when it is released
+    /// (a kernel parameter's value, to be put back) or looked at again (a peer's endpoint).
     pub before: Option<String>,
     /// What the steps amount to for what it follows.
     pub refreshes: Due,

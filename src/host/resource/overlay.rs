@@ -131,7 +131,7 @@ impl Overlay {
             acts.push(Act::Take(name, (address, length)));
             differs.push(format!("it has the address {address}/{length}"));
         }
-        // The first address of a network takes the others along (net.ipv4.conf promote_secondaries).
+        // The first address of a network takes the others along, as promote_secondaries has it.
         let all = acts.len() > before;
         for &(address, length) in &self.addresses {
             let lacks = !found.contains(&(address, length));

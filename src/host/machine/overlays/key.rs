@@ -98,8 +98,8 @@ fn held(spot: &Spot, path: &RootPath, reader: &mut Reader) -> Result<Option<Held
     Ok(Some(Held { key, exposed }))
 }
 
-/// Keeps the key of `of` where root alone can read it: the one that is kept, or else the one that is
-/// in use, or else a new one.
+/// Keeps the key of `of` where root alone can read it: the one that is kept, or else the one that
+/// is in use, or else a new one.
 pub(super) fn keep(
     of: &Interface,
     keys: &Path,

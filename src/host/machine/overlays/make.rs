@@ -1,6 +1,6 @@
 //! Making a WireGuard interface: the kernel's, or where that has none, one in user space.
 //!
-//! Which of the two it is, the kernel's answer decides, each time: a module may come with an update.
+//! Which of the two it is, the kernel's answer decides each time: an update may bring the module.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Overlays: WireGuard interfaces and their peers, as wg(8) and ip(8) tell of them, and what is done
-//! to them.
+//! Overlays: WireGuard interfaces and their peers, as wg(8) and ip(8) tell of them, and what is
+//! done to them.
 //!
 //! Each of the two is asked once for all that there is, and the answers kept until something
 //! changes. Where the kernel has no WireGuard, wireguard-go makes the interface; that runs in a
