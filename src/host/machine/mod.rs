@@ -12,6 +12,8 @@ mod clock;
 mod fetch;
 mod files;
 mod overlays;
+mod package_lock;
+mod packages;
 mod place;
 mod root;
 mod sync;
@@ -38,6 +40,7 @@ use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
 use overlays::{Chest, Overlays};
+use packages::Packages;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
@@ -77,6 +80,7 @@ pub struct Machine {
     units: Units,
     overlays: Overlays,
     fetcher: Fetcher,
+    packages: Packages,
     /// The last thing it did was to look.
     looking: bool,
     /// What may be open at once, less what a pass and its children need.
@@ -90,11 +94,11 @@ impl Machine {
             let shown = quoted(root.as_os_str().as_encoded_bytes());
             Trouble::new(format!("open the root {shown}"), words(&error))
         };
-        let kept = own.clone();
         let opened = Root::open(root, own.clone()).map_err(failed)?;
         let host = Root::open(Path::new("/"), own).map_err(failed)?;
         let identity = |root: &Root| sys::stat(&root.top().fd).map(|stat| stat.identity);
         let is_host = identity(&opened).map_err(failed)? == identity(&host).map_err(failed)?;
+        let overlays = Overlays::new(opened.own(), is_host);
         Ok(Machine {
             root: opened,
             is_host,
@@ -102,8 +106,9 @@ impl Machine {
             reader: Reader::new(),
             accounts: Accounts::default(),
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
-            overlays: Overlays::new(&kept, is_host),
+            overlays,
             fetcher: Fetcher::default(),
+            packages: Packages::of(root),
             looking: true,
             descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
         })
@@ -132,9 +137,9 @@ impl Machine {
                 Question::Path { .. }
                 | Question::Sysctl(_)
                 | Question::Account(_)
-                | Question::Check(_)
-                // Each of its tools tells of everything that there is.
-                | Question::Overlay(_) => {}
+                | Question::Check(_) => {}
+                // Their tools tell of everything that there is, whatever is asked.
+                Question::Package(_) | Question::Overlay(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
             }
         }
@@ -157,6 +162,7 @@ impl Machine {
             }
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
+            Question::Package(name) => self.presence(name, limit).map(Answer::Package),
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
             }
@@ -205,6 +211,10 @@ impl Machine {
             Step::Run(command) => {
                 self.forget();
                 self.run(command, limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::Install(install) => {
+                self.install(install, limit)?;
                 Ok(Staged::nothing())
             }
             Step::Unit { unit, verb } => {
@@ -261,8 +271,11 @@ impl Machine {
             Question::Overlay(OfOverlay::Interface(Interface { key_file: Some(path), .. })) => {
                 self.root.reach(path, Intent::Change, "touch").map(drop)
             }
-            Question::Overlay(_) => Ok(()),
-            Question::Sysctl(_) | Question::Account(_) | Question::Check(_) => Ok(()),
+            Question::Sysctl(_)
+            | Question::Account(_)
+            | Question::Check(_)
+            | Question::Package(_)
+            | Question::Overlay(_) => Ok(()),
         };
         match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
@@ -456,6 +469,7 @@ impl Machine {
     pub fn forget(&mut self) {
         self.root.forget();
         self.accounts.forget();
+        self.packages.forget();
         self.units.forget();
         self.overlays.forget();
     }
