@@ -1,5 +1,5 @@
-//! ip(8): interfaces and their addresses, and wireguard-go, which makes one where the kernel cannot.
-//! Pure.
+//! ip(8): interfaces and their addresses, and wireguard-go, which makes one where the kernel
+//! cannot. Pure.
 //!
 //! One `ip -j -d address show` tells of every interface and all of their addresses. Interfaces of
 //! wireguard-go are of the kind `tun`.
