@@ -126,7 +126,8 @@ mod tests {
     use super::*;
     use crate::resource::net::cidr;
 
-    // iproute2 6.1.
+    // iproute2 6.1; the second where the kernel itself, 6.1, has WireGuard.
+    const KERNEL: &str = include_str!("../../../tests/transcripts/ip/kernel.json");
     const SHOW: &str = include_str!("../../../tests/transcripts/ip/address.json");
 
     //
@@ -144,6 +145,9 @@ mod tests {
         assert_eq!(own.len(), 1, "the kernel's: {own:?}");
         let declared = ["10.99.0.1/24", "10.99.0.9/24", "fd99::1/64"].map(|it| cidr(it).unwrap());
         assert_eq!(others, declared);
+        let kernel = &super::links(KERNEL).unwrap()["wg0"];
+        assert_eq!((&*kernel.kind, kernel.is_up, kernel.mtu), ("wireguard", true, 1380));
+        assert_eq!(kernel.addresses, [declared[0], declared[2]]);
         // As older ones print what their list leaves out.
         assert!(super::links("[{},{}]").unwrap().is_empty());
     }
