@@ -311,7 +311,7 @@ impl Pass<'_> {
             Fate::Claim(from) => self.claim(turn, from, group),
             Fate::Skip(owner) => {
                 let detail = match owner {
-                    Some(owner) => format!("{owner} has it"),
+                    Some(owner) => format!("not taken over: {owner} has it"),
                     None => "another source took it over, for good".into(),
                 };
                 self.line(turn, Outcome::Claimed, 0, detail, None);
