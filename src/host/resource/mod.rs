@@ -135,15 +135,21 @@ pub struct Past<'a> {
     pub before: Option<&'a str>,
     /// What the resource owes to a change of something that it follows.
     pub due: Due,
-    /// A run began to make it so and was never seen to end; owned since then, in seconds since
-    /// 1970.
+    /// The same of a start that is under way: one that began after those changes takes them in.
+    pub due_under_way: Due,
+    /// A run began to make it so and was never seen to end: when, in seconds since 1970.
     pub begun: Option<u64>,
 }
 
 impl Past<'_> {
     /// Of an object that nobody owns and that follows nothing.
-    pub const NONE: Past<'static> =
-        Past { standing: Standing::Unowned, before: None, due: Due::Nothing, begun: None };
+    pub const NONE: Past<'static> = Past {
+        standing: Standing::Unowned,
+        before: None,
+        due: Due::Nothing,
+        due_under_way: Due::Nothing,
+        begun: None,
+    };
 }
 
 /// How something takes in what it reads only when it starts. Each does what those before it do.
