@@ -132,14 +132,20 @@ fn silent() -> (TcpListener, String) {
     (listener, text)
 }
 
-/// Answers the one request that waits with the three bytes `foo`.
-fn answer(listener: &TcpListener) {
-    let (mut stream, _) = listener.accept().unwrap();
-    let mut request = [0; 2048];
-    assert!(stream.read(&mut request).unwrap() > 0);
-    stream
-        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nfoo")
-        .unwrap();
+/// Answers every request, also those of who has been killed meanwhile, with the three bytes `foo`,
+/// until that has come about.
+fn answer(listener: &TcpListener, is_done: impl Fn() -> bool) -> bool {
+    listener.set_nonblocking(true).unwrap();
+    until(|| {
+        if let Ok((mut stream, _)) = listener.accept() {
+            stream.set_nonblocking(false).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+            let _ = stream.read(&mut [0; 2048]);
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(format!("{head}foo").as_bytes());
+        }
+        is_done()
+    })
 }
 
 //
@@ -176,9 +182,8 @@ fn it_is_ready_before_the_first_pass_and_gives_signs_of_life_while_a_step_hangs(
     // The resource in hand is finished and recorded, and nothing else is begun.
     service.signal(libc::SIGTERM);
     manager.is_told("STOPPING=1");
-    answer(&listener);
+    assert!(answer(&listener, || read(&site, "slow") == "foo"), "{}", service.log());
     assert!(service.ends().success(), "{}", service.log());
-    assert_eq!(read(&site, "slow"), "foo");
     let applied = site.records().into_iter().filter(|it| it["kind"] == "applied").count();
     assert_eq!(applied, 1);
 }
@@ -197,7 +202,6 @@ fn a_service_that_is_killed_leaves_a_pass_that_ends_by_itself_and_the_next_takes
     );
     let mut apply = std::process::Command::new(support::site::HOST);
     let mut apply = apply.args(site.arguments("apply -q @it")).spawn().unwrap();
-    listener.set_nonblocking(false).unwrap();
     assert!(until(|| site.records().iter().filter(|it| it["kind"] == "accepted").count() == 2));
     apply.kill().unwrap();
     apply.wait().unwrap();
@@ -209,20 +213,10 @@ fn a_service_that_is_killed_leaves_a_pass_that_ends_by_itself_and_the_next_takes
     drop(service);
     let next = Service::start(&site);
     next.says(|said| said["doing"] == "passing");
-    answer(&listener);
-    assert!(until(|| !std::path::Path::new(&format!("/proc/{pass}")).exists()));
     // Whatever the first pass asked and was cut off at, the next asks for again.
-    listener.set_nonblocking(true).unwrap();
-    let converged = until(|| {
-        if let Ok((stream, _)) = listener.accept() {
-            stream.set_nonblocking(false).unwrap();
-            let mut stream = stream;
-            let _ = stream.read(&mut [0; 2048]);
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nfoo");
-        }
-        read(&site, "g") == "right\n"
-    });
+    let converged = answer(&listener, || read(&site, "g") == "right\n");
     assert!(converged, "{}", next.log());
+    assert!(until(|| !std::path::Path::new(&format!("/proc/{pass}")).exists()));
     assert_eq!(read(&site, "slow"), "foo");
     next.stop();
 }
@@ -300,7 +294,7 @@ fn a_pass_waits_for_a_person_s_apply_and_comes_after_it() {
     service.logs("a pass waits: process");
     assert!(service.log().contains(&format!("process {}", apply.id())), "{}", service.log());
     // Nor does that keep it from ending.
-    answer(&listener);
+    assert!(answer(&listener, || read(&site, "slow") == "foo"));
     assert!(apply.wait().unwrap().success());
     service.says(|said| said["drift"]["watched"] == 2);
     assert_eq!(service.logged("a pass waits"), 1, "{}", service.log());
@@ -403,6 +397,53 @@ fn what_it_says_of_itself_is_the_shape_on_record() {
     let said = fs::read_to_string(site.root().join("run/mesh-host/status.json")).unwrap();
     let said = settled(&said, site.path(), Layout::Indented);
     assert_golden("service.json", &said);
+    service.stop();
+}
+
+#[test]
+fn what_is_altered_while_a_pass_runs_is_put_right_after_it() {
+    let site = site(FILE);
+    let (listener, slow) = silent();
+    site.declare("it", &format!("{FILE},{slow}"));
+    let mut apply = std::process::Command::new(support::site::HOST);
+    let mut apply = apply.args(site.arguments("apply -q @it")).spawn().unwrap();
+    let asked = listener.accept().unwrap();
+    apply.kill().unwrap();
+    apply.wait().unwrap();
+    drop(asked);
+    let service = Service::start(&site);
+    let (mut stream, _) = listener.accept().unwrap();
+    // The file has been looked at: what comes after it is being fetched.
+    site.put("/f", "wrong\n");
+    assert!(stream.read(&mut [0; 2048]).unwrap() > 0);
+    let foo = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nfoo";
+    stream.write_all(foo).unwrap();
+    assert!(until(|| read(&site, "f") == "right\n"), "{}", service.log());
+    service.rests(|pass| pass["outcome"] == "converged");
+    service.stop();
+}
+
+//
+#[test]
+fn a_secret_is_in_nothing_that_the_service_says() {
+    let canary = "canary-of-the-service";
+    let secret = FILE.replace("right", canary).replace("\"type\"", "\"secret\":true,\"type\"");
+    let site = site(&secret);
+    fs::create_dir(site.state().join("identity")).unwrap();
+    fs::write(site.state().join("identity/key.pem"), "").unwrap();
+    let metrics = site.path().join("host.prom");
+    configure(&site, &format!("{{\"metrics_file\": {metrics:?}, \"report_diffs\": true}}"));
+    let service = Service::start(&site);
+    service.rests(after("start"));
+    site.put("/f", "wrong\n");
+    service.rests(after("drift"));
+    assert!(read(&site, "f").contains(canary));
+    let status = fs::read_to_string(site.root().join("run/mesh-host/status.json")).unwrap();
+    let journal = fs::read_to_string(site.journal()).unwrap();
+    assert!(journal.contains("\"reported\""));
+    for said in [service.log(), status, journal, fs::read_to_string(metrics).unwrap()] {
+        assert!(!said.contains(canary), "{said}");
+    }
     service.stop();
 }
 

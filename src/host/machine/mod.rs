@@ -15,6 +15,7 @@ mod events;
 mod fetch;
 mod files;
 mod notify;
+mod overlays;
 mod package_lock;
 mod packages;
 mod place;
@@ -46,6 +47,7 @@ use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
+use overlays::{Chest, Overlays};
 use packages::Packages;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
@@ -55,6 +57,7 @@ use words::{quoted, words};
 
 use crate::declaration::{Declaration, Own};
 use crate::resource::account::{Ask, AskUser};
+use crate::resource::wireguard::{Ask as OfOverlay, Interface};
 use crate::resource::{
     Access, Answer, CheckAnswer, Command, Found, Holds, Make, Object, PathAnswer, Place, Question,
     Removable, RootPath, Step, Trouble,
@@ -83,6 +86,7 @@ pub struct Machine {
     reader: Reader,
     accounts: Accounts,
     units: Units,
+    overlays: Overlays,
     fetcher: Fetcher,
     packages: Packages,
     /// The last thing it did was to look.
@@ -102,6 +106,7 @@ impl Machine {
         let host = Root::open(Path::new("/"), own).map_err(failed)?;
         let identity = |root: &Root| sys::stat(&root.top().fd).map(|stat| stat.identity);
         let is_host = identity(&opened).map_err(failed)? == identity(&host).map_err(failed)?;
+        let overlays = Overlays::new(opened.own(), is_host);
         Ok(Machine {
             root: opened,
             is_host,
@@ -109,6 +114,7 @@ impl Machine {
             reader: Reader::new(),
             accounts: Accounts::default(),
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
+            overlays,
             fetcher: Fetcher::default(),
             packages: Packages::of(root),
             looking: true,
@@ -140,8 +146,8 @@ impl Machine {
                 | Question::Sysctl(_)
                 | Question::Account(_)
                 | Question::Check(_) => {}
-                // All packages are listed at once, whatever is asked.
-                Question::Package(_) => {}
+                // Their tools tell of everything that there is, whatever is asked.
+                Question::Package(_) | Question::Overlay(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
             }
         }
@@ -167,6 +173,10 @@ impl Machine {
             Question::Package(name) => self.presence(name, limit).map(Answer::Package),
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
+            }
+            Question::Overlay(ask) => {
+                self.see();
+                self.overlays.ask(ask, &mut self.root, &mut self.reader, limit)
             }
         }
     }
@@ -225,6 +235,13 @@ impl Machine {
                 self.units.reload_manager(limit)?;
                 Ok(Staged::nothing())
             }
+            Step::Overlay(ref act) => {
+                self.forget();
+                let Machine { root, reader, fetcher, overlays, .. } = self;
+                overlays.act(act, Chest { root, reader, fetcher, limit }, limit)?;
+                self.forget();
+                Ok(Staged::nothing())
+            }
         }
     }
 
@@ -259,10 +276,14 @@ impl Machine {
                 self.root.reach(&keys, Intent::Change, "touch").map(drop)
             }
             Question::Unit { .. } => self.ask(question, PATIENCE).map(drop),
+            Question::Overlay(OfOverlay::Interface(Interface { key_file: Some(path), .. })) => {
+                self.root.reach(path, Intent::Change, "touch").map(drop)
+            }
             Question::Sysctl(_)
             | Question::Account(_)
             | Question::Check(_)
-            | Question::Package(_) => Ok(()),
+            | Question::Package(_)
+            | Question::Overlay(_) => Ok(()),
         };
         match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
@@ -458,6 +479,7 @@ impl Machine {
         self.accounts.forget();
         self.packages.forget();
         self.units.forget();
+        self.overlays.forget();
     }
 }
 

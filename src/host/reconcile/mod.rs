@@ -251,6 +251,7 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
+        self.releasing.extend(plan::replaced(declaration, &fates, state));
         self.names_releasing = self.releasing.iter().cloned().collect();
         let goes = self.releasing.iter().rev();
         let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
@@ -326,7 +327,7 @@ impl Pass<'_> {
             Fate::Claim(from) => self.claim(turn, from, group),
             Fate::Skip(owner) => {
                 let detail = match owner {
-                    Some(owner) => format!("{owner} has it"),
+                    Some(owner) => format!("not taken over: {owner} has it"),
                     None => "another source took it over, for good".into(),
                 };
                 self.line(turn, Outcome::Claimed, 0, detail, None);

@@ -237,7 +237,9 @@ impl Pass<'_> {
             Ok(farewell) => farewell.steps,
             Err(trouble) => return Gone::Not(trouble),
         };
-        let taken = steps.iter().try_for_each(|step| self.machine.take(step, LIMIT));
+        // What cannot be undone keeps nothing else from it: a lock that fails leaves no keys.
+        let taken = steps.iter().map(|step| self.machine.take(step, LIMIT));
+        let taken = taken.fold(Ok(()), |before, one| before.and(one));
         match taken.and_then(|()| self.farewell(&leaving, undo)) {
             Ok(farewell) if farewell.steps.is_empty() => farewell.into(),
             Ok(farewell) => {

@@ -278,6 +278,9 @@ impl Pass<'_> {
         if known.past.due <= refreshed {
             known.past.due = Due::Nothing;
         }
+        if known.past.due_under_way <= refreshed {
+            known.past.due_under_way = Due::Nothing;
+        }
         Ok((declared.resource.judge(&answer, &known.past)?, known.note))
     }
 

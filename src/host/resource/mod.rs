@@ -32,6 +32,7 @@ mod tests;
 mod unit_before;
 pub mod user;
 pub mod wanted;
+pub mod wireguard;
 
 use std::fmt;
 
@@ -130,19 +131,25 @@ pub enum Standing {
 pub struct Past<'a> {
     /// Whose it is.
     pub standing: Standing,
-    /// What the store holds to be put back on release.
+    /// What the store keeps of it, as [`Verdict::before`] had it.
     pub before: Option<&'a str>,
     /// What the resource owes to a change of something that it follows.
     pub due: Due,
-    /// A run began to make it so and was never seen to end; owned since then, in seconds since
-    /// 1970.
+    /// The same of a start that is under way: one that began after those changes takes them in.
+    pub due_under_way: Due,
+    /// A run began to make it so and was never seen to end: when, in seconds since 1970.
     pub begun: Option<u64>,
 }
 
 impl Past<'_> {
     /// Of an object that nobody owns and that follows nothing.
-    pub const NONE: Past<'static> =
-        Past { standing: Standing::Unowned, before: None, due: Due::Nothing, begun: None };
+    pub const NONE: Past<'static> = Past {
+        standing: Standing::Unowned,
+        before: None,
+        due: Due::Nothing,
+        due_under_way: Due::Nothing,
+        begun: None,
+    };
 }
 
 /// How something takes in what it reads only when it starts. Each does what those before it do.
@@ -193,6 +200,8 @@ pub enum Question<'a> {
         /// Whether it is started at boot matters: all that a mounted tree can tell.
         enabling: bool,
     },
+    /// What is an overlay's interface, or a peer of one, like?
+    Overlay(wireguard::Ask<'a>),
 }
 
 /// What a regular file is compared with. `Debug` shows no bytes: they may be a secret.
@@ -247,6 +256,10 @@ pub enum Answer {
     Unit(Unit),
     /// To [`Question::Unit`], of a mounted tree or a template.
     UnitFile(FileState),
+    /// To [`wireguard::Ask::Interface`].
+    Overlay(wireguard::Found),
+    /// To [`wireguard::Ask::Peer`].
+    Peer(wireguard::FoundPeer),
     /// The question makes no sense here (a kernel value of a mounted tree), and why.
     NotApplicable(&'static str),
 }
@@ -378,6 +391,8 @@ pub enum Step<'a> {
     },
     /// Have the service manager read its units' files again.
     ReloadManager,
+    /// Do this to an overlay.
+    Overlay(wireguard::Act<'a>),
     /// Remove the entry at this path if it is still of this kind; a directory only when empty.
     Remove {
         /// Where.
@@ -461,8 +476,8 @@ pub struct Verdict<'a> {
     pub steps: Vec<Step<'a>>,
     /// What differs, for a person; empty when nothing does.
     pub detail: String,
-    /// What must be put back when the object is released (a kernel parameter's value), in place of
-    /// what the store holds.
+    /// What the store is to keep of the object in place of what it holds, for when it is released
+    /// (a kernel parameter's value, to be put back) or looked at again (a peer's endpoint).
     pub before: Option<String>,
     /// What the steps amount to for what it follows.
     pub refreshes: Due,
@@ -526,6 +541,10 @@ pub trait Resource: fmt::Debug {
 
     /// What would be owned.
     fn object(&self) -> Object;
+
+    /// What an excerpt does not tell, since what this is a part of is not in it, the name of the
+    /// object does: takes it from there.
+    fn complete(&mut self, _object: &Object) {}
 
     /// What to ask to know whether the machine matches.
     fn question(&self) -> Question<'_>;

@@ -3,6 +3,8 @@
 pub mod apt;
 pub mod authorized_keys;
 pub mod installer;
+pub mod ip;
 pub mod pacman;
 pub mod shadow;
 pub mod systemctl;
+pub mod wg;
