@@ -9,6 +9,7 @@ mod bundle;
 mod change;
 mod child;
 mod clock;
+mod engine;
 mod fetch;
 mod files;
 mod place;
@@ -34,6 +35,7 @@ use std::time::Duration;
 use accounts::{Accounts, Home, Site, Source};
 use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
+use engine::Engine;
 use fetch::Fetcher;
 use files::Reader;
 use place::{Dirty, Filling};
@@ -53,6 +55,7 @@ use crate::resource::{
 const MOST_DESCRIPTORS: usize = 4096;
 
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
+const NO_ENGINE: &str = "containers belong to the running machine, not to a mounted tree";
 const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
 
 /// How long a tool may take to answer whether a declaration is to be refused.
@@ -72,6 +75,7 @@ pub struct Machine {
     reader: Reader,
     accounts: Accounts,
     units: Units,
+    engine: Engine,
     fetcher: Fetcher,
     /// The last thing it did was to look.
     looking: bool,
@@ -97,6 +101,7 @@ impl Machine {
             reader: Reader::new(),
             accounts: Accounts::default(),
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
+            engine: Engine::default(),
             fetcher: Fetcher::default(),
             looking: true,
             descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
@@ -119,6 +124,11 @@ impl Machine {
         self.fetcher = Fetcher { program, largest };
     }
 
+    /// Has what the machine makes for the host bear its mark under `key`.
+    pub fn mark_by(&mut self, key: [u8; 32]) {
+        self.engine.mark_by(key);
+    }
+
     /// Notes what will be asked, so that each tool can be asked once for all of it.
     pub fn expect(&mut self, declaration: &Declaration) {
         for declared in &declaration.resources {
@@ -127,6 +137,8 @@ impl Machine {
                 | Question::Sysctl(_)
                 | Question::Account(_)
                 | Question::Check(_) => {}
+                Question::Container { name, .. } => self.engine.expect_container(name),
+                Question::Network(name) => self.engine.expect_network(name),
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
             }
         }
@@ -149,6 +161,11 @@ impl Machine {
             }
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
+            Question::Container { .. } | Question::Network(_) if !self.is_host => {
+                Ok(Answer::NotApplicable(NO_ENGINE))
+            }
+            Question::Container { name, declared } => self.engine.container(name, declared, limit),
+            Question::Network(name) => self.engine.network(name, limit),
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
             }
@@ -195,6 +212,19 @@ impl Machine {
                 self.run(command, limit)?;
                 Ok(Staged::nothing())
             }
+            Step::Container { .. } | Step::Network { .. } if !self.is_host => {
+                Err(Trouble::new("change a container", NO_ENGINE))
+            }
+            Step::Container { name, declared, ref act } => {
+                self.forget();
+                self.engine.act((name, declared), act, &self.root, limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::Network { name, ref act } => {
+                self.forget();
+                self.engine.act_on_network(name, act, limit)?;
+                Ok(Staged::nothing())
+            }
             Step::Unit { unit, verb } => {
                 self.forget();
                 self.units.act(unit, verb, limit)?;
@@ -239,7 +269,17 @@ impl Machine {
                 self.root.reach(&keys, Intent::Change, "touch").map(drop)
             }
             Question::Unit { .. } => self.ask(question, PATIENCE).map(drop),
-            Question::Sysctl(_) | Question::Account(_) | Question::Check(_) => Ok(()),
+            Question::Container { name, declared: Some(it) } if self.is_host => {
+                engine::refuse_mounts(it, &self.root).map_err(|cause| Trouble {
+                    touches_host: true,
+                    ..Trouble::new(format!("make container {name}"), cause)
+                })
+            }
+            Question::Sysctl(_)
+            | Question::Account(_)
+            | Question::Check(_)
+            | Question::Container { .. }
+            | Question::Network(_) => Ok(()),
         };
         match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
@@ -434,6 +474,7 @@ impl Machine {
         self.root.forget();
         self.accounts.forget();
         self.units.forget();
+        self.engine.forget();
     }
 }
 

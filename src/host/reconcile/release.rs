@@ -237,7 +237,7 @@ impl Pass<'_> {
             Ok(farewell) => farewell.steps,
             Err(trouble) => return Gone::Not(trouble),
         };
-        let taken = steps.iter().try_for_each(|step| self.machine.take(step, LIMIT));
+        let taken = steps.iter().try_for_each(|step| self.machine.take(step, undo.limit()));
         match taken.and_then(|()| self.farewell(&leaving, undo)) {
             Ok(farewell) if farewell.steps.is_empty() => farewell.into(),
             Ok(farewell) => {
