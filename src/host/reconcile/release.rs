@@ -357,9 +357,11 @@ fn target(declared: &Declared) -> Option<&str> {
     }
 }
 
-/// One of `failed`, which could not be removed, lies beneath `it`: then neither can it be, yet.
+/// One of `failed`, which could not be removed, lies beneath `it`, or may have joined it: then
+/// neither can it be, yet.
 fn holds_any(it: &Parted, failed: &[Object]) -> bool {
-    failed.iter().any(|other| plan::beneath(other, &it.object))
+    let joins = |other: &Object| &*it.kind == "container_network" && other.space() == "container";
+    failed.iter().any(|other| plan::beneath(other, &it.object) || joins(other))
 }
 
 fn not_yet(it: &Parted, why: &str) -> Gone {

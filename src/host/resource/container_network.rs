@@ -86,7 +86,9 @@ impl Resource for ContainerNetwork {
                 format!("it would have to be made anew, and {} uses it", { strangers.join(", ") })
             }
         };
-        Err(Trouble::new(format!("change container network {}: {differs}", self.name), cause))
+        let in_the_way = strangers.first().map(|name| Object::new("container", name));
+        let doing = format!("change container network {}: {differs}", self.name);
+        Err(Trouble { in_the_way, ..Trouble::new(doing, cause) })
     }
 
     fn is_marked(&self) -> bool {

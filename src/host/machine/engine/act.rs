@@ -5,14 +5,12 @@ use std::time::Duration;
 use super::super::clock::{pause, Deadline};
 use super::super::root::Root;
 use super::run::Failure;
-use super::{quoted, Engine, Names};
+use super::{quoted, Engine, Names, SETTLING};
 use crate::resource::container::{Act, Container, Whose};
 use crate::resource::container_network::NetworkAct;
 use crate::resource::Trouble;
 use crate::tool::docker::{self, Health, Status};
 
-/// How long a container is watched once it has been started: one that cannot work ends at once.
-const SETTLING: Duration = Duration::from_secs(2);
 /// How often it is looked at meanwhile.
 const LOOKS: Duration = Duration::from_millis(200);
 /// How long the engine may still take to remove what it has begun to.
@@ -71,7 +69,10 @@ impl Engine {
             Act::Disconnect(network) => {
                 run(&["docker", "network", "disconnect", "--", network, id])
             }
-            Act::Unpause => run(&["docker", "unpause", "--", id]),
+            Act::Unpause => {
+                self.unpause(&found.told, until)?;
+                self.watch(it, id, None, until)
+            }
             Act::Start => run(&["docker", "start", "--", id])
                 .and_then(|()| self.watch(it, id, Some(0), until)),
             Act::Restart => {
@@ -102,8 +103,8 @@ impl Engine {
     }
 
     /// Watches a container that was just started: for as long as one that cannot work takes to end,
-    /// or until it is well. It must not be started again more often than `restarts`, or than it was
-    /// when first looked at.
+    /// or until it is well. It must not be started again more often than `restarts`; where that is
+    /// none, it was not started just now: it may be unwell at first, as one is that was held still.
     pub(super) fn watch(
         &self,
         it: &Container,
@@ -111,7 +112,7 @@ impl Engine {
         restarts: Option<u32>,
         until: Deadline,
     ) -> Result<(), String> {
-        let settled = Deadline::after(SETTLING);
+        let settled = Deadline::after(SETTLING.min(until.left()));
         let waits_s = it.wait_healthy_s;
         let well_by = waits_s.map(|seconds| Deadline::after(Duration::from_secs(seconds.into())));
         let mut first = restarts;
@@ -129,7 +130,9 @@ impl Engine {
                      its image has a health check"
                         .into()
                 }
-                (Status::Running, Some(_), Some(Health::Unhealthy)) => {
+                (Status::Running, Some(by), Some(Health::Unhealthy))
+                    if restarts.is_some() || by.passed() =>
+                {
                     let probed = scrubbed(it, seen.probed.trim());
                     format!("it is unhealthy, and its health check says {}", quoted(&probed))
                 }

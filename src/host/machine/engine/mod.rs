@@ -17,6 +17,7 @@ pub(super) use act::refuse_mounts;
 use run::{Docker, Failure};
 
 use super::child;
+use super::clock::now;
 use super::words::quoted;
 use crate::digest::{hex, keyed, sha256};
 use crate::resource::container::{Container, ContainerAnswer, Found, Lost, Whose};
@@ -26,6 +27,8 @@ use crate::tool::docker::{self, Inspected, Listed, Status};
 
 /// How long the engine may take to tell what there is.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a container is watched once it has been started: one that cannot work ends at once.
+const SETTLING: Duration = Duration::from_secs(2);
 /// How often it is asked anew, where something goes while it is asked for.
 const TRIES: usize = 3;
 /// The most ids in one command.
@@ -177,6 +180,7 @@ impl Engine {
         }
         Whose::Ours(Box::new(Found {
             is_as_declared: declared.is_some_and(|it| self.form(it) == form),
+            is_back: told.is_back_since(now(), SETTLING.as_secs()),
             lost: lost(told),
             told: told.clone(),
         }))

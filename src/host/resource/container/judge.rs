@@ -39,6 +39,8 @@ pub struct Found {
     pub told: docker::Container,
     /// It was made from what is declared now.
     pub is_as_declared: bool,
+    /// It ended by itself a moment ago, and was started again: it may be about to end once more.
+    pub is_back: bool,
     /// Of the places that it sees, those that are another thing by now.
     pub lost: Vec<Lost>,
 }
@@ -223,6 +225,10 @@ impl Container {
                 if waits {
                     acts.push(Act::Settle);
                     differs.push(format!("it is not healthy, but {}", state(told.health)));
+                } else if found.is_back {
+                    acts.push(Act::Settle);
+                    differs
+                        .push(format!("it was just started again, {} times so far", told.restarts));
                 }
             }
         }

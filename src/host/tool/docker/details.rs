@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::when::When;
+
 /// What was inspected, by id.
 #[derive(Debug, Default)]
 pub struct Inspected {
@@ -30,6 +32,8 @@ pub struct Container {
     pub ended: Box<str>,
     /// Its first process on the machine; 0 where it does not run.
     pub pid: u32,
+    /// When it was started last, as the engine writes it.
+    pub started: Box<str>,
     /// How often the engine has started it again since it was started on purpose.
     pub restarts: u32,
     /// What its health check has come to; `None` where it has none.
@@ -143,6 +147,7 @@ struct State {
     status: Box<str>,
     pid: u32,
     exit_code: i64,
+    started_at: Box<str>,
     #[serde(default)]
     error: Box<str>,
     #[serde(default, rename = "OOMKilled")]
@@ -223,6 +228,15 @@ struct Range {
     subnet: Option<Box<str>>,
 }
 
+impl Container {
+    /// The engine started it again, and that was less than `seconds` before `now`.
+    pub fn is_back_since(&self, now: When, seconds: u64) -> bool {
+        let whole = self.started.get(..19).and_then(|it| When::parse(&format!("{it}Z")));
+        let age = whole.and_then(|started| now.0.checked_sub(started.0));
+        self.restarts > 0 && age.is_some_and(|age| age < seconds)
+    }
+}
+
 impl Told {
     fn container(self) -> Result<Container, &'static str> {
         let state = self.state.ok_or("State")?;
@@ -257,6 +271,7 @@ impl Told {
             status: status(&state.status)?,
             ended,
             pid: state.pid,
+            started: state.started_at,
             restarts: self.restart_count.ok_or("RestartCount")?,
             health,
             probed,

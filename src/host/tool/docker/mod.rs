@@ -119,11 +119,14 @@ pub fn foreign_engine(said: &str) -> Result<Option<String>, String> {
     Ok(foreign.map(|name| quoted(&name)))
 }
 
-/// The last thing that docker called an error, or said at all, less where to find help.
+/// Why a command failed: what the engine said first, else what was called an error last, else what
+/// was said last, less where to find help. `docker start` ends with an error that names only an id.
 pub fn reason(said: &str) -> Option<&str> {
-    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_error = |line: &&str| line.to_ascii_lowercase().contains("error");
-    lines().rfind(is_error).or_else(|| lines().rfind(|line| !line.starts_with("See '")))
+    let engine = lines.clone().find(|line| line.contains("Error response from daemon"));
+    let error = || lines.clone().rfind(is_error);
+    engine.or_else(error).or_else(|| lines.rfind(|line| !line.starts_with("See '")))
 }
 
 /// Whether docker says that what it was asked for is not there.
