@@ -29,6 +29,8 @@ serve "$1"
 echo "$pid" >"$1/pid.new" && mv "$1/pid.new" "$1/pid"
 while read -r order; do
   kill "-$order" "$(cat /run/docker.pid)" && wait "$!"
+  # What it started outlives its being killed, and would keep the next one from starting its own.
+  kill -KILL "$(cat /run/exec/containerd/containerd.pid)" 2>/dev/null
   rm -f /run/docker.pid && serve "$1"
 done
 ids=$(docker ps -aq) && [ -z "$ids" ] || docker rm -f $ids >/dev/null 2>&1
@@ -215,7 +217,7 @@ impl Node {
         let run = self.reconcile();
         let all = run.outcomes();
         assert!(all.iter().all(|it| it.ends_with(" unchanged")), "{}{}", run.out, run.err);
-        assert_eq!(self.journal(), before);
+        assert!(self.journal() == before, "an idle pass wrote");
     }
 
     pub fn journal(&self) -> String {

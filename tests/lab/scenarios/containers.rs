@@ -1,6 +1,6 @@
 //! Containers on a machine where the engine is a service of systemd's, as on a real one.
 
-use lab::{eventually, host_binary, Lab, Machine};
+use lab::{host_binary, until, Lab, Machine};
 use serde_json::{json, Value};
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ const HOST: &str = "/usr/bin/nox-mesh-host";
 const REGISTRY: &str = "/etc/docker/registry/config.yml";
 
 /// Serves images on a port of the machine's own.
-const SERVED: &str = "version: 0.1\nstorage: {filesystem: {rootdirectory: /var/lib/registry}}\n\
+const SERVED: &str =
+    "version: 0.1\nstorage: {filesystem: {rootdirectory: /var/lib/docker-registry}}\n\
                       http: {addr: \"127.0.0.1:5000\"}\n";
 
 /// Makes a small image, pushes it and forgets it; its pinned name.
@@ -56,11 +57,13 @@ fn a_container_comes_with_its_engine_outlives_a_reboot_and_goes() {
     store.run(["systemctl", "restart", "docker-registry"]).ok();
     store.run(["systemctl", "start", "docker"]).ok();
     let mut image = String::new();
-    eventually("the registry takes an image", Duration::from_secs(30), || {
+    let mut story = String::new();
+    let is_up = until(Duration::from_secs(30), || {
         let ran = store.sh(IMPORT);
-        image = ran.stdout();
+        (image, story) = (ran.stdout(), ran.story());
         ran.code() == 0
     });
+    assert!(is_up, "{story}");
     store.run(["systemctl", "stop", "-q", "docker.socket", "docker"]).ok();
     let engine = json!({"id": "engine", "type": "service", "unit": "docker", "state": "running"});
     let net = json!({"id": "net", "type": "container_network", "name": "back"});

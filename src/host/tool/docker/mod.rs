@@ -7,6 +7,8 @@
 
 mod create;
 mod details;
+#[cfg(test)]
+mod tests;
 
 pub use create::{create, create_network, settings, FORM, MARK, RESTART};
 pub use details::{inspected, Container, Health, Inspected, Network, Status};
