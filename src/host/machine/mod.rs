@@ -12,6 +12,8 @@ mod clock;
 mod engine;
 mod fetch;
 mod files;
+mod package_lock;
+mod packages;
 mod place;
 mod root;
 mod sync;
@@ -38,6 +40,7 @@ use child::{Call, Ended, How, Unrun};
 use engine::Engine;
 use fetch::Fetcher;
 use files::Reader;
+use packages::Packages;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
@@ -77,6 +80,7 @@ pub struct Machine {
     units: Units,
     engine: Engine,
     fetcher: Fetcher,
+    packages: Packages,
     /// The last thing it did was to look.
     looking: bool,
     /// What may be open at once, less what a pass and its children need.
@@ -103,6 +107,7 @@ impl Machine {
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
             engine: Engine::default(),
             fetcher: Fetcher::default(),
+            packages: Packages::of(root),
             looking: true,
             descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
         })
@@ -139,6 +144,8 @@ impl Machine {
                 | Question::Check(_) => {}
                 Question::Container { name, .. } => self.engine.expect_container(name),
                 Question::Network(name) => self.engine.expect_network(name),
+                // All packages are listed at once, whatever is asked.
+                Question::Package(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
             }
         }
@@ -166,6 +173,7 @@ impl Machine {
             }
             Question::Container { name, declared } => self.engine.container(name, declared, limit),
             Question::Network(name) => self.engine.network(name, limit),
+            Question::Package(name) => self.presence(name, limit).map(Answer::Package),
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
             }
@@ -225,6 +233,10 @@ impl Machine {
                 self.engine.act_on_network(name, act, limit)?;
                 Ok(Staged::nothing())
             }
+            Step::Install(install) => {
+                self.install(install, limit)?;
+                Ok(Staged::nothing())
+            }
             Step::Unit { unit, verb } => {
                 self.forget();
                 self.units.act(unit, verb, limit)?;
@@ -279,7 +291,8 @@ impl Machine {
             | Question::Account(_)
             | Question::Check(_)
             | Question::Container { .. }
-            | Question::Network(_) => Ok(()),
+            | Question::Network(_)
+            | Question::Package(_) => Ok(()),
         };
         match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
@@ -473,6 +486,7 @@ impl Machine {
     pub fn forget(&mut self) {
         self.root.forget();
         self.accounts.forget();
+        self.packages.forget();
         self.units.forget();
         self.engine.forget();
     }
