@@ -193,14 +193,14 @@ fn a_lying_docker_fails_the_read_back() {
     let lied = node.apply(&all);
     assert_eq!(lied.errors()[0][0], "read_back", "{}", lied.out);
     node.real();
-    node.converge(&network);
+    node.converge(network);
     for call in ["create", "rename", "start"] {
         lie(call);
         let lied = node.apply(&all);
         assert_eq!(lied.outcomes()[1], "lies failed", "{call}: {}", lied.out);
         node.real();
         node.converge(&all);
-        node.converge(&network);
+        node.converge(network);
     }
     node.converge(&all);
     for (drift, call) in [

@@ -263,8 +263,8 @@ fn a_secret_reaches_the_container_and_nothing_else() {
     node.intercept(&format!("echo \"$*\" >>{}", calls.display()));
     let fields = |last: &str| {
         format!(
-            r#","secret_env":{{"PW":"canary-1\ncanary-2","HTTP_PROXY":"canary-3","HOME":"canary-4"}},
-            "command":["sh","-c","env; echo \"$PW\" >&2; {last}"]"#
+            r#","secret_env":{{"PW":"canary-1\ncanary-2","HTTP_PROXY":"canary-3",
+            "HOME":"canary-4"}},"command":["sh","-c","env; echo \"$PW\" >&2; {last}"]"#
         )
     };
     let mut said = String::new();

@@ -133,7 +133,7 @@ impl Engine {
         let tag = format!("127.0.0.1:5000/{name}:1");
         self.sh(&format!(
             "d=/run/rootfs-{name}; mkdir -p $d/bin $d/etc; cp $(command -v busybox) $d/bin/
-            for it in sh sleep echo cat true false env httpd test; do ln -sf busybox $d/bin/$it; done
+            for it in sh sleep echo cat true env test; do ln -sf busybox $d/bin/$it; done
             echo root:x:0:0::/:/bin/sh >$d/etc/passwd; echo {name} >$d/etc/image
             tar -C $d -cf - . | docker import -c 'CMD [\"sleep\",\"1000\"]' {} - {tag} >/dev/null",
             changes.join(" ")

@@ -576,7 +576,7 @@ pub trait Resource: fmt::Debug {
         Follows::default()
     }
 
-    /// The machine bears the host's own mark on what it makes of it, so that the host knows it again.
+    /// What the machine makes of it bears the host's own mark, so that the host knows it again.
     fn is_marked(&self) -> bool {
         false
     }

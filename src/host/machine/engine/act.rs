@@ -287,8 +287,8 @@ impl Engine {
         self.expect_network(name);
         self.forget();
         self.look(until.left())?;
-        let ids = self.known().networks.iter().filter(|(_, other)| **other == *name);
-        let ids: Vec<&str> = ids.map(|(id, _)| &**id).collect();
+        let ids = self.known().networks.iter().filter(|it| *it.name == *name);
+        let ids: Vec<&str> = ids.map(|it| &*it.id).collect();
         match *ids {
             [id] => self.run(&["docker", "network", "rm", id], until),
             [] => Ok(()),

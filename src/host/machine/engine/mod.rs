@@ -23,7 +23,7 @@ use crate::digest::{hex, keyed, sha256};
 use crate::resource::container::{Container, ContainerAnswer, Found, Lost, Whose};
 use crate::resource::container_network::NetworkAnswer;
 use crate::resource::{Answer, Trouble};
-use crate::tool::docker::{self, Inspected, Listed, Status};
+use crate::tool::docker::{self, Inspected, Listed, Named, Status};
 
 /// How long the engine may take to tell what there is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Engine {
 #[derive(Debug, Default)]
 struct Known {
     listed: Vec<Listed>,
-    networks: Vec<(Box<str>, Box<str>)>,
+    networks: Vec<Named>,
     details: Inspected,
 }
 
@@ -139,8 +139,8 @@ impl Engine {
         let doing = || format!("look at container network {name}");
         self.look(limit).map_err(|why| Trouble::new(doing(), why))?;
         let known = self.known();
-        let ids = known.networks.iter().filter(|(_, other)| **other == *name);
-        let ids: Vec<&str> = ids.map(|(id, _)| &**id).collect();
+        let ids = known.networks.iter().filter(|it| *it.name == *name);
+        let ids: Vec<&str> = ids.map(|it| &*it.id).collect();
         if ids.len() > 1 {
             let cause = format!("there are {} of that name: remove all but one", ids.len());
             return Err(Trouble::new(doing(), cause));
@@ -150,11 +150,11 @@ impl Engine {
         let joined = |it: &&Listed| it.networks.iter().any(|joined| **joined == *name);
         let members = known.listed.iter().filter(joined);
         let member = |it: &Listed| {
-            let is_ours = |base: &Box<str>| {
+            let is_ours = |base: &str| {
                 Names::of(base).all().contains(&&*it.name)
                     && matches!(self.whose(&it.name, base, None), Whose::Ours(_))
             };
-            (it.name.clone(), self.containers.iter().any(is_ours))
+            (it.name.clone(), self.containers.iter().any(|base| is_ours(base)))
         };
         Ok(Answer::Network(NetworkAnswer {
             is_ours: found.as_ref().is_some_and(|it| {
@@ -262,9 +262,9 @@ impl Engine {
         let names: Vec<Names> = self.containers.iter().map(|name| Names::of(name)).collect();
         let names: BTreeSet<&str> = names.iter().flat_map(Names::all).collect();
         let containers = known.listed.iter().filter(|it| names.contains(&*it.name));
-        let networks = known.networks.iter().filter(|(_, name)| self.networks.contains(name));
+        let networks = known.networks.iter().filter(|it| self.networks.contains(&it.name));
         let ids: Vec<&str> =
-            containers.map(|it| &*it.id).chain(networks.map(|(id, _)| &**id)).collect();
+            containers.map(|it| &*it.id).chain(networks.map(|it| &*it.id)).collect();
         for some in ids.chunks(MOST_IDS) {
             let told = self.docker.run(&docker::inspect(some.iter().copied()), limit)?;
             let told = docker::inspected(&told)?;

@@ -1,4 +1,5 @@
-//! How a container and a network are made: the arguments, and what of them a label stands for. Pure.
+//! How a container and a network are made: the arguments, and what of them a label stands for.
+//! Pure.
 
 use crate::resource::container::Container;
 use crate::resource::container_network::ContainerNetwork;

@@ -51,6 +51,15 @@ pub struct Listed {
     pub networks: Box<[Box<str>]>,
 }
 
+/// A network of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its id, whole.
+    pub id: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+}
+
 /// Ports of the machine that a container offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offered {
@@ -83,14 +92,14 @@ pub fn containers(said: &str) -> Result<Vec<Listed>, String> {
     said.lines().map(|line| listed(line).ok_or_else(|| odd("ps", line))).collect()
 }
 
-/// Reads the answer to [`NETWORKS`]: the id and name of each.
+/// Reads the answer to [`NETWORKS`].
 ///
 /// # Errors
 /// It is not one; says why in words fit for a message.
-pub fn networks(said: &str) -> Result<Vec<(Box<str>, Box<str>)>, String> {
+pub fn networks(said: &str) -> Result<Vec<Named>, String> {
     let network = |line: &str| {
         let [id, name] = fields(line)?;
-        is_id(&id).then(|| (id.into(), name.into()))
+        is_id(&id).then(|| Named { id: id.into(), name: name.into() })
     };
     said.lines().map(|line| network(line).ok_or_else(|| odd("network ls", line))).collect()
 }

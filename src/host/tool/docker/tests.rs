@@ -1,5 +1,5 @@
-//! What docker really said, whole, cut short and twisted. Recorded with Debian's engine 20.10.24, by
-//! its own client and by that of docker 28.2.2.
+//! What docker really said, whole, cut short and twisted. Recorded with Debian's engine 20.10.24,
+//! by its own client and by that of docker 28.2.2.
 
 use super::*;
 use crate::declaration::{self, Own};
@@ -54,7 +54,7 @@ fn the_lists_are_read_as_both_clients_write_them() {
         let elsewhere = Port { protocol: "udp".into(), ..port("127.0.0.2:53") };
         assert!(!shop.ports.iter().any(|it| it.clashes(&elsewhere)));
         let names: Vec<Box<str>> =
-            networks(networks_said).unwrap().into_iter().map(|(_, name)| name).collect();
+            networks(networks_said).unwrap().into_iter().map(|it| it.name).collect();
         assert_eq!(names.join(" "), "back bakk bridge host none");
     }
 }
