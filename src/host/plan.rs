@@ -80,7 +80,12 @@ pub fn released(source: Source, declaration: &Declaration, state: &State) -> Vec
     let goes = |owned: &Owned| {
         owned.source == source && !stays[owned.position] && !needed.contains(owned.object)
     };
-    state.owned().filter(goes).filter_map(|owned| Object::from_journal(owned.object)).collect()
+    let goes = state.owned().filter(goes);
+    let mut goes: Vec<Object> =
+        goes.filter_map(|owned| Object::from_journal(owned.object)).collect();
+    // A container may be older than the network that it has joined since, which cannot go before.
+    goes.sort_by_key(|object| object.space() != "container_network");
+    goes
 }
 
 /// What is claimed as another kind of thing than what its owner has there: its new owner lets go of

@@ -15,7 +15,7 @@ use super::{page, print, print_json, Invocation};
 use crate::accept;
 use crate::config::{self, Config};
 use crate::declaration::fault::quoted;
-use crate::declaration::{self, Declaration, Fault, Own};
+use crate::declaration::{self, Declaration, Declared, Fault, Own};
 use crate::error::{Error, Stage};
 use crate::machine::{self, Machine};
 use crate::plan::Claims;
@@ -124,9 +124,11 @@ impl Place {
         Ok(store)
     }
 
-    /// Where the secrets of `declaration` are, or can be, kept. Who never had one needs no place.
+    /// Where the secrets of `declaration` are, or can be, kept, and the key of the host's mark. Who
+    /// never needed either has no place for them.
     fn secrets(&self, declaration: &Declaration) -> Result<Option<Secrets>, Error> {
-        match declaration.resources.iter().any(|declared| declared.resource.secret()) {
+        let needs = |it: &Declared| it.resource.secret() || it.resource.is_marked();
+        match declaration.resources.iter().any(needs) {
             true => Secrets::open(&self.state, &mut machine::fill).map(Some),
             false => Secrets::read(&self.state),
         }
@@ -219,6 +221,13 @@ fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
     pass(it, Hands { place: &place, machine, store, secrets }, &works(&declared))
 }
 
+/// Has the machine know by the host's key what the host made.
+fn mark(machine: &mut Machine, secrets: Option<&Secrets>) {
+    if let Some(secrets) = secrets {
+        machine.mark_by(secrets.key());
+    }
+}
+
 /// What each source has declared, in the order of a pass.
 pub(super) fn in_force(
     place: &Place,
@@ -287,6 +296,7 @@ pub(super) fn recorded_pass<'d>(
         store.flush()?;
         return Ok(report);
     }
+    mark(machine, *secrets);
     let sends_diffs = place.config.report_diffs;
     let options = Options { trigger, diffs: diffs || sends_diffs, claims, own, watch };
     let mut report = reconcile(machine, Ledger::live(store, *secrets), works, options)?;
@@ -313,6 +323,7 @@ fn plan(it: &Invocation) -> Result<u8, Error> {
     let reading = Reading::of(&place.state)?;
     accept::may(source, &declaration, &reading.state, claims(it), &what)?;
     let secrets = Secrets::read(&place.state)?;
+    mark(&mut machine, secrets.as_ref());
     let mut watch = Terminal::new(it);
     let options = Options {
         trigger: Trigger::Command,

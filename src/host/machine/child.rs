@@ -264,7 +264,7 @@ pub(super) fn end_with(parent: libc::pid_t, signal: libc::c_int) -> io::Result<(
 
 /// The file of the program `name`, which is looked up in `PATH`, or from the working directory of
 /// the child where it holds a slash.
-fn find(name: &str, workdir: &Path) -> Result<PathBuf, Unrun> {
+pub(super) fn find(name: &str, workdir: &Path) -> Result<PathBuf, Unrun> {
     use std::os::unix::fs::PermissionsExt;
     let runs = |path: &Path| {
         path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)

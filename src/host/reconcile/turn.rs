@@ -162,6 +162,7 @@ impl Pass<'_> {
                 return Ok(self.foresee_unknown(turn, object, until(&brings)));
             }
             let mut blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
+            blockers.extend(trouble.in_the_way.clone().filter(|it| self.releasing.contains(it)));
             blockers.retain(|blocker| !self.gone.contains_key(blocker));
             if cleared || blockers.is_empty() {
                 return Ok(Decision::Fail(trouble));
