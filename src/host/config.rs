@@ -81,11 +81,11 @@ pub fn read(path: &Path, named: bool) -> Result<Config, Error> {
     if text.len() as u64 > MAX_BYTES {
         return Err(failed(&format_args!("it is larger than {MAX_BYTES} bytes")));
     }
+    let read: Config = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
     // A list of nothing would pass for an object that says nothing.
     if text.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(failed(&"it is not a JSON object"));
     }
-    let read: Config = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
     read.check().map_err(|why| failed(&why))
 }
 
