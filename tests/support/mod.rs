@@ -9,6 +9,7 @@ pub mod engine;
 pub mod golden;
 pub mod root;
 pub mod said;
+pub mod service;
 pub mod site;
 pub mod snapshot;
 pub mod strace;
