@@ -355,3 +355,31 @@ fn an_image_is_pulled_only_when_it_is_absent() {
     }
     node.converge("");
 }
+
+// R-15
+#[test]
+fn a_container_is_not_handed_what_is_the_hosts_own() {
+    let Some(node) = Node::new("own") else { return };
+    let link = node.scratch.join("link");
+    std::os::unix::fs::symlink(node.scratch.join("state"), &link).unwrap();
+    node.converge("");
+    for source in [link.to_str().unwrap(), node.scratch.path().to_str().unwrap()] {
+        let mounts = format!(r#","mounts":[{{"source":"{source}","target":"/x"}}]"#);
+        let refused = node.apply(&node.container("own", &mounts));
+        assert_eq!(refused.code, 3, "{source}: {}", refused.out);
+        assert!(refused.err.contains("touches"), "{}", refused.err);
+    }
+    assert_eq!(node.engine.containers("own"), [""; 0]);
+}
+
+#[test]
+fn a_mounted_tree_has_no_containers() {
+    let root = support::root::Root::new("tree");
+    let digest = "0".repeat(64);
+    let run = root.converge(&format!(
+        r#"{{"id":"n","type":"container_network","name":"n"}},
+        {{"id":"c","type":"container","name":"c","image":"sha256:{digest}"}}"#
+    ));
+    assert_eq!(run.outcomes(), ["n not_applicable", "c not_applicable"]);
+    assert!(root.converge("").outcomes().is_empty());
+}
