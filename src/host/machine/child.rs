@@ -1,6 +1,6 @@
 //! Running another program: its own process group, a fixed environment, a limit on everything.
 //!
-//! A child never has a terminal or an input, never outlives its limit, and leaves no zombie. What
+//! A child never has a terminal, nor an input that could keep it waiting, never outlives its limit, and leaves no zombie. What
 //! it leaves running on purpose (a daemon that it started) is let be, and cannot hold us up. It
 //! ends with us: the next run would start a second one beside it.
 
@@ -40,6 +40,8 @@ pub(super) struct Call<'a> {
     pub env: &'a [(&'a str, &'a str)],
     /// Working directory.
     pub workdir: &'a Path,
+    /// What standard input reads, from its start; absent: nothing.
+    pub from: Option<File>,
     /// Where standard output goes instead of being kept.
     pub into: Option<File>,
     /// How much is kept of each output stream, in bytes: the last of it.
@@ -49,7 +51,7 @@ pub(super) struct Call<'a> {
 impl<'a> Call<'a> {
     /// A plain call.
     pub fn new(argv: &'a [&'a str]) -> Call<'a> {
-        Call { argv, env: &[], workdir: Path::new("/"), into: None, cap: SAID }
+        Call { argv, env: &[], workdir: Path::new("/"), from: None, into: None, cap: SAID }
     }
 }
 
@@ -187,6 +189,9 @@ fn spawn(call: &Call) -> Result<Child, Unrun> {
             words(&error)
         ))
     };
+    if let Some(from) = &call.from {
+        command.stdin(from.try_clone().map_err(failed)?);
+    }
     if let Some(into) = &call.into {
         command.stdout(into.try_clone().map_err(failed)?);
     }

@@ -11,6 +11,7 @@ mod child;
 mod clock;
 mod fetch;
 mod files;
+mod filter;
 mod place;
 mod root;
 mod sync;
@@ -36,6 +37,7 @@ use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
+use filter::Tables;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
@@ -53,6 +55,7 @@ use crate::resource::{
 const MOST_DESCRIPTORS: usize = 4096;
 
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
+const NO_FILTER: &str = "the packet filter is the running kernel's, not a mounted tree's";
 const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
 
 /// How long a tool may take to answer whether a declaration is to be refused.
@@ -72,6 +75,7 @@ pub struct Machine {
     reader: Reader,
     accounts: Accounts,
     units: Units,
+    tables: Tables,
     fetcher: Fetcher,
     /// The last thing it did was to look.
     looking: bool,
@@ -97,6 +101,7 @@ impl Machine {
             reader: Reader::new(),
             accounts: Accounts::default(),
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
+            tables: Tables::default(),
             fetcher: Fetcher::default(),
             looking: true,
             descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
@@ -128,6 +133,7 @@ impl Machine {
                 | Question::Account(_)
                 | Question::Check(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
+                Question::Table { table, .. } => self.tables.expect(table),
             }
         }
     }
@@ -152,6 +158,8 @@ impl Machine {
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
             }
+            Question::Table { .. } if !self.is_host => Ok(Answer::NotApplicable(NO_FILTER)),
+            Question::Table { table, declared } => self.tables.ask(table, declared, limit),
         }
     }
 
@@ -205,6 +213,8 @@ impl Machine {
                 self.units.reload_manager(limit)?;
                 Ok(Staged::nothing())
             }
+            Step::LoadTable(ruleset) => self.filter(|| filter::load(ruleset, limit)),
+            Step::DeleteTable(table) => self.filter(|| filter::delete(table, limit)),
         }
     }
 
@@ -239,7 +249,10 @@ impl Machine {
                 self.root.reach(&keys, Intent::Change, "touch").map(drop)
             }
             Question::Unit { .. } => self.ask(question, PATIENCE).map(drop),
-            Question::Sysctl(_) | Question::Account(_) | Question::Check(_) => Ok(()),
+            Question::Sysctl(_)
+            | Question::Account(_)
+            | Question::Check(_)
+            | Question::Table { .. } => Ok(()),
         };
         match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
@@ -404,6 +417,14 @@ impl Machine {
         Err(Trouble::new(format!("run {}", shown(command)), cause))
     }
 
+    fn filter(&mut self, act: impl FnOnce() -> Result<(), Trouble>) -> Result<Staged, Trouble> {
+        self.forget();
+        match self.is_host {
+            true => act().map(|()| Staged::nothing()),
+            false => Err(Trouble::new("change the packet filter", NO_FILTER)),
+        }
+    }
+
     fn settle_home(&mut self, user: &str, home: Home, limit: Duration) -> Result<Staged, Trouble> {
         self.forget();
         let Machine { root, reader, is_host, accounts, fetcher, .. } = self;
@@ -434,6 +455,7 @@ impl Machine {
         self.root.forget();
         self.accounts.forget();
         self.units.forget();
+        self.tables.forget();
     }
 }
 

@@ -4,7 +4,8 @@
 //! call here can follow a link that somebody put on the way. Owns every `unsafe` of the file side.
 
 use std::ffi::CStr;
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use libc::{c_int, c_uint};
@@ -254,6 +255,20 @@ pub fn set_out() {
         libc::umask(0o022);
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
+}
+
+/// A file without a name, in memory, that holds `bytes` and is read from its start.
+pub(super) fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    // SAFETY: the name is a string with its end, and takes no memory beyond the call.
+    let fd = unsafe { libc::memfd_create(c"input".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
+    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// The user and the group that this process runs as.

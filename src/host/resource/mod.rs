@@ -37,6 +37,7 @@ use std::fmt;
 
 pub use path::RootPath;
 
+use crate::tool::nft::{Ruleset, Table};
 use crate::tool::systemctl::{FileState, Unit, Verb};
 
 /// The `detail` of a thing that is not there at all.
@@ -188,6 +189,13 @@ pub enum Question<'a> {
         /// Whether it is started at boot matters: all that a mounted tree can tell.
         enabling: bool,
     },
+    /// What does the packet filter hold under this name?
+    Table {
+        /// Its family and name.
+        table: &'a str,
+        /// What it should be: where it is not, whether nft would take this is answered too.
+        declared: Option<&'a Ruleset>,
+    },
 }
 
 /// What a regular file is compared with. `Debug` shows no bytes: they may be a secret.
@@ -240,6 +248,8 @@ pub enum Answer {
     Unit(Unit),
     /// To [`Question::Unit`], of a mounted tree or a template.
     UnitFile(FileState),
+    /// To [`Question::Table`]; `None` where there is no such table.
+    Table(Option<Table>),
     /// The question makes no sense here (a kernel value of a mounted tree), and why.
     NotApplicable(&'static str),
 }
@@ -369,6 +379,10 @@ pub enum Step<'a> {
     },
     /// Have the service manager read its units' files again.
     ReloadManager,
+    /// Put this table of the packet filter in place, whole, in one instant.
+    LoadTable(&'a Ruleset),
+    /// Delete the table of this family and name.
+    DeleteTable(&'a str),
     /// Remove the entry at this path if it is still of this kind; a directory only when empty.
     Remove {
         /// Where.

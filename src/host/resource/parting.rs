@@ -69,6 +69,7 @@ pub fn parting(kind: &str, standing: Standing) -> Parting {
         ("service", _) => Parting::Undo(&super::unit_before::AsBefore),
         ("group", _) => Parting::Undo(&super::group::Leave),
         ("user", Standing::Created) => Parting::Undo(&super::user::LockOut),
+        ("packet_filter", Standing::Created) => Parting::Undo(&super::packet_filter::Delete),
         ("sysctl", _) => Parting::Undo(&super::sysctl::PutBack),
         _ => Parting::Forget,
     }
