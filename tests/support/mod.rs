@@ -6,6 +6,7 @@
 
 pub mod broken;
 pub mod golden;
+pub mod net;
 pub mod root;
 pub mod said;
 pub mod site;

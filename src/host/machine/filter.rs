@@ -4,6 +4,7 @@
 //! changes. Only those tables are ever named to nft: what else the filter holds, a container
 //! engine's rules above all, is neither read nor touched.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -59,26 +60,12 @@ impl Tables {
         Ok(Answer::Table(found))
     }
 
-    /// Lists everything that is expected, and `table`. nft tells of none where one of them is not
-    /// there (1.0.6): then it is asked first which are.
+    /// Lists everything that is expected, and `table`.
     fn look(&mut self, table: &str, limit: Duration) -> Result<(), String> {
-        let mut wanted: Vec<&str> = self.expected.iter().map(|it| &**it).collect();
-        if !self.expected.contains(table) {
-            wanted.push(table);
-        }
-        let (there, gone, listed) = match list(&wanted, limit) {
-            Ok(listed) => (wanted, Vec::new(), listed),
-            Err(_) => {
-                let names = nft::names(text(&run(Call::new(&nft::NAMES), limit)?)?)?;
-                let is_there = |it: &&str| names.contains(*it);
-                let (there, gone): (Vec<&str>, Vec<&str>) = wanted.into_iter().partition(is_there);
-                let listed = if there.is_empty() { Vec::new() } else { list(&there, limit)? };
-                (there, gone, listed)
-            }
-        };
-        let there = there.into_iter().zip(listed.into_iter().map(Some));
-        let all = there.chain(gone.into_iter().map(|it| (it, None)));
-        self.known = all.map(|(name, table)| (name.into(), table)).collect();
+        let others = self.expected.iter().map(|it| &**it).filter(|it| *it != table);
+        let wanted: Vec<&str> = others.chain([table]).collect();
+        let listed = list(&wanted, limit)?;
+        self.known = wanted.into_iter().map(Box::from).zip(listed).collect();
         Ok(())
     }
 }
@@ -94,7 +81,7 @@ pub(super) fn load(ruleset: &Ruleset, limit: Duration) -> Result<(), Trouble> {
         mark.is_some_and(|mark| mark.declared.as_deref() == Some(ruleset.digest()))
     };
     // What is not what was loaded is no more than looked at again.
-    let Some(listed) = listed.first().filter(is_loaded) else { return Ok(()) };
+    let Some(listed) = listed.iter().flatten().next().filter(is_loaded) else { return Ok(()) };
     feed(&nft::LOAD, &nft::seal(table, listed), limit).map_err(|refused| noting(refused.said))
 }
 
@@ -147,12 +134,20 @@ fn feed(argv: &[&str], input: &str, limit: Duration) -> Result<(), Refused> {
     Err(Refused { complaint, said })
 }
 
-/// These tables, all of which must be there.
-fn list(tables: &[&str], limit: Duration) -> Result<Vec<Table>, String> {
-    let command = nft::list(tables);
-    let argv = ["nft", "-j", &command];
-    let call = Call { cap: LONGEST_ANSWER, ..Call::new(&argv) };
-    nft::tables(tables, text(&run(call, limit)?)?).map_err(|why| format!("nft: {why}"))
+/// These tables; `None` for one that is not there.
+fn list(tables: &[&str], limit: Duration) -> Result<Vec<Option<Table>>, String> {
+    let read =
+        |ended: &Ended| nft::tables(tables, &text(ended)?).map_err(|it| format!("nft: {it}"));
+    let call = |argv: &[&str]| run(Call { cap: LONGEST_ANSWER, ..Call::new(argv) }, limit);
+    if let [table] = tables {
+        let command = nft::list(table);
+        let ended = call(&["nft", "-j", &command])?;
+        // Else it is not there, or so only the whole tells.
+        if ended.how == How::Exited(0) {
+            return read(&ended);
+        }
+    }
+    read(&call(&nft::LIST)?)
 }
 
 fn run(call: Call, limit: Duration) -> Result<Ended, String> {
@@ -160,12 +155,12 @@ fn run(call: Call, limit: Duration) -> Result<Ended, String> {
 }
 
 /// All that nft wrote, where it did what it was told.
-fn text(ended: &Ended) -> Result<&[u8], String> {
+fn text(ended: &Ended) -> Result<Cow<'_, str>, String> {
     match ended.how {
         How::Exited(0) if ended.out.cut() => {
             Err(format!("nft answered with more than {LONGEST_ANSWER} bytes"))
         }
-        How::Exited(0) => Ok(ended.out.bytes()),
+        How::Exited(0) => Ok(String::from_utf8_lossy(ended.out.bytes())),
         _ => Err(format!("nft {}", ended.said())),
     }
 }

@@ -1,7 +1,8 @@
-//! Tables as `nft -j list table` tells of them: one JSON document for each.
+//! Tables as `nft -j list` tells of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ruleset::shape;
@@ -38,46 +39,62 @@ pub struct Mark {
     pub is_strange: bool,
 }
 
-/// What nft listed.
+/// What nft listed of a table.
+#[derive(Default)]
 struct Listed {
-    table: String,
     /// Each with what can be told of where it is entered.
     chains: Vec<(Box<str>, Option<String>)>,
-    rules: Vec<(Box<str>, Map<String, Value>)>,
-    sets: Vec<(&'static str, Map<String, Value>)>,
+    rules: Vec<(Box<str>, Entry)>,
+    sets: Vec<(&'static str, Entry)>,
     /// The names of whatever else there is.
     others: Vec<String>,
 }
 
-/// The tables `asked` for (`inet filter`), in that order, from all that nft said.
-///
-/// # Errors
-/// Something in it is not understood, or one of them is not told of.
-pub fn tables(asked: &[&str], said: &[u8]) -> Result<Vec<Table>, String> {
-    let mut all = BTreeMap::new();
-    for document in serde_json::Deserializer::from_slice(said).into_iter::<Value>() {
-        let document = document.map_err(|error| format!("its answer is not JSON: {error}"))?;
-        let listed = listed(document)?;
-        let table = listed.table.clone();
-        all.insert(table, read(listed)?);
-    }
-    let find =
-        |table: &&str| all.remove(*table).ok_or_else(|| format!("it did not tell of {table}"));
-    asked.iter().map(find).collect()
-}
+type Entry = Map<String, Value>;
 
-/// The names of all tables, from what nft said.
+/// The tables `asked` for (`inet filter`), in that order, from all that nft said; `None` for one
+/// that it does not tell of.
 ///
 /// # Errors
 /// Something in it is not understood.
-pub fn names(said: &[u8]) -> Result<BTreeSet<String>, String> {
-    let document = serde_json::from_slice(said);
-    let document = document.map_err(|error| format!("its answer is not JSON: {error}"))?;
-    let entries = entries(document)?.into_iter();
-    let tables = entries.filter(|(kind, _)| kind == "table");
-    tables
-        .map(|(_, table)| Ok(format!("{} {}", text(&table, "family")?, text(&table, "name")?)))
-        .collect()
+pub fn tables(asked: &[&str], said: &str) -> Result<Vec<Option<Table>>, String> {
+    let document: Document =
+        serde_json::from_str(said).map_err(|error| format!("its answer is not JSON: {error}"))?;
+    let mut all: BTreeMap<&str, Listed> = BTreeMap::new();
+    for entry in document.nftables {
+        let Some((kind, Value::Object(it))) = entry.into_iter().next() else {
+            return Err("it lists something without a kind".into());
+        };
+        let name = text(&it, if kind == "table" { "name" } else { "table" });
+        // What is of no table is of none of these.
+        let (Ok(family), Ok(name)) = (text(&it, "family"), name) else { continue };
+        let name = format!("{family} {name}");
+        if let Some(table) = asked.iter().find(|table| **table == name) {
+            all.entry(table).or_default().take(&kind, it)?;
+        }
+    }
+    asked.iter().map(|table| all.remove(table).map(read).transpose()).collect()
+}
+
+/// The shape of every answer.
+#[derive(Deserialize)]
+struct Document {
+    nftables: Vec<Entry>,
+}
+
+impl Listed {
+    fn take(&mut self, kind: &str, mut it: Entry) -> Result<(), String> {
+        it.remove("handle");
+        match kind {
+            "table" => {}
+            "chain" => self.chains.push((text(&it, "name")?.into(), chain(&it)?)),
+            "rule" => self.rules.push((text(&it, "chain")?.into(), it)),
+            "set" => self.sets.push(("set", it)),
+            "map" => self.sets.push(("map", it)),
+            _ => self.others.push(format!("{kind} {}", text(&it, "name")?)),
+        }
+        Ok(())
+    }
 }
 
 /// What can be told of where a chain is entered.
@@ -85,43 +102,7 @@ pub(super) fn base(kind: &str, hook: &str, priority: i64, policy: &str) -> Strin
     format!("{kind} at {hook} {priority}, {policy}")
 }
 
-/// Each thing that a document lists, by its kind.
-fn entries(document: Value) -> Result<Vec<(String, Map<String, Value>)>, String> {
-    let Value::Object(mut document) = document else { return Err(strange(&document)) };
-    let Some(Value::Array(entries)) = document.remove("nftables") else {
-        return Err("its answer does not begin with nftables".into());
-    };
-    let entry = |entry: Value| match entry {
-        Value::Object(entry) if entry.len() == 1 => match entry.into_iter().next() {
-            Some((kind, Value::Object(it))) => Ok((kind, it)),
-            other => Err(format!("it lists {other:.60?}")),
-        },
-        other => Err(strange(&other)),
-    };
-    entries.into_iter().map(entry).collect()
-}
-
-fn listed(document: Value) -> Result<Listed, String> {
-    let mut table = None;
-    let (mut chains, mut rules) = (Vec::new(), Vec::new());
-    let (mut sets, mut others) = (Vec::new(), Vec::new());
-    for (kind, mut it) in entries(document)? {
-        it.remove("handle");
-        match &*kind {
-            "metainfo" => {}
-            "table" => table = Some(format!("{} {}", text(&it, "family")?, text(&it, "name")?)),
-            "chain" => chains.push((text(&it, "name")?.into(), chain(&it)?)),
-            "rule" => rules.push((text(&it, "chain")?.into(), it)),
-            "set" => sets.push(("set", it)),
-            "map" => sets.push(("map", it)),
-            _ => others.push(format!("{kind} {}", text(&it, "name")?)),
-        }
-    }
-    let table = table.ok_or("its answer names no table")?;
-    Ok(Listed { table, chains, rules, sets, others })
-}
-
-fn chain(it: &Map<String, Value>) -> Result<Option<String>, String> {
+fn chain(it: &Entry) -> Result<Option<String>, String> {
     if !it.contains_key("hook") {
         return Ok(None);
     }
@@ -131,9 +112,9 @@ fn chain(it: &Map<String, Value>) -> Result<Option<String>, String> {
 }
 
 fn read(listed: Listed) -> Result<Table, String> {
-    let Listed { table: _, chains, rules, sets, others } = listed;
+    let Listed { chains, rules, sets, others } = listed;
     let mut fed = BTreeSet::new();
-    let mut of: BTreeMap<Box<str>, Vec<Map<String, Value>>> = BTreeMap::new();
+    let mut of: BTreeMap<Box<str>, Vec<Entry>> = BTreeMap::new();
     for (chain, rule) in rules {
         rule.values().for_each(|it| feeds(it, &mut fed));
         of.entry(chain).or_default().push(rule);
@@ -161,7 +142,7 @@ fn read(listed: Listed) -> Result<Table, String> {
     Ok(Table { parts, mark })
 }
 
-fn read_set(mut set: Map<String, Value>, is_fed: bool) -> Result<Part, String> {
+fn read_set(mut set: Entry, is_fed: bool) -> Result<Part, String> {
     let kind = |value: Option<&Value>| match value {
         Some(Value::String(one)) => Ok(one.clone()),
         Some(Value::Array(all)) => {
@@ -196,7 +177,7 @@ fn passes(element: &Value) -> bool {
     it.and_then(|it| it.get("elem")).is_some_and(|it| it.get("expires").is_some())
 }
 
-fn read_mark(is_base: bool, rules: &[Map<String, Value>]) -> Mark {
+fn read_mark(is_base: bool, rules: &[Entry]) -> Mark {
     let mut mark = Mark { is_strange: is_base, ..Mark::default() };
     for rule in rules {
         let comment = rule.get("comment").and_then(Value::as_str).unwrap_or_default();
@@ -260,11 +241,123 @@ fn digest(lines: impl Iterator<Item = String>) -> Box<str> {
     hex(&hasher.finish()[..8]).into()
 }
 
-fn text<'v>(it: &'v Map<String, Value>, key: &str) -> Result<&'v str, String> {
+fn text<'v>(it: &'v Entry, key: &str) -> Result<&'v str, String> {
     it.get(key).and_then(Value::as_str).ok_or_else(|| format!("it lists something without {key}"))
 }
 
-fn strange(value: &Value) -> String {
-    let text: String = value.to_string().chars().take(60).collect();
-    format!("it lists {text:?}")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // nft 1.0.6: a table that the host had loaded, and one of a person's.
+    const LIST: &str = include_str!("../../../../tests/transcripts/nft/list.json");
+
+    fn read_one(name: &str, said: &str) -> Table {
+        tables(&[name], said).unwrap().pop().flatten().unwrap()
+    }
+
+    fn changed(from: &str, to: &str) -> String {
+        assert!(LIST.contains(from), "{from}");
+        LIST.replacen(from, to, 1)
+    }
+
+    /// The parts whose digest is another one once `from` has become `to`.
+    fn differ(from: &str, to: &str) -> Vec<String> {
+        let before = read_one("inet filter", LIST);
+        let after = read_one("inet filter", &changed(from, to));
+        let is_other = |(name, part): &(&Box<str>, &Part)| before.parts.get(*name) != Some(*part);
+        after.parts.iter().filter(is_other).map(|(name, _)| name.to_string()).collect()
+    }
+
+    // R-5
+    #[test]
+    fn a_table_of_ours_is_told_from_another_and_read_whole() {
+        let asked = ["ip foreign", "inet nowhere", "inet filter"];
+        let found = tables(&asked, LIST).unwrap();
+        let [Some(foreign), None, Some(ours)] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(foreign.mark, None);
+        let names: Vec<&str> = foreign.parts.keys().map(|name| &**name).collect();
+        assert_eq!(names, ["chain input", "counter hits", "set known"]);
+        let shapes: Vec<String> =
+            ours.parts.iter().map(|(name, part)| format!("{name}: {}", part.shape)).collect();
+        assert_eq!(
+            shapes,
+            [
+                "chain input: filter at input 5, drop, 6 rules",
+                "chain more: 1 rule",
+                "chain nat: nat at postrouting 100, accept, 1 rule",
+                "map fw: inet_service : verdict",
+                "set pairs: ipv4_addr . inet_service",
+                "set peers: ipv4_addr",
+                "set seen: ipv4_addr",
+                "set tmp: ipv4_addr",
+            ]
+        );
+        let mark = ours.mark.as_ref().unwrap();
+        assert!(!mark.is_strange && mark.declared.as_ref().is_some_and(|it| it.len() == 32));
+        for (name, part) in &ours.parts {
+            assert_eq!(mark.seals.get(name), Some(&part.digest), "{name}");
+        }
+    }
+
+    // R-2
+    #[test]
+    fn what_counts_up_or_goes_by_itself_is_no_difference() {
+        let none: [&str; 0] = [];
+        assert_eq!(differ(r#""packets": 0, "bytes": 0"#, r#""packets": 7, "bytes": 588"#), none);
+        assert_eq!(differ(r#""handle": 9"#, r#""handle": 1009"#), none);
+        // Of a set that a rule adds to, and of one whose element has a time of its own.
+        let fed = r#""elem": [{"elem": {"val": "9.9.9.9", "timeout": 10, "expires": 3}}]"#;
+        let seen = r#""name": "seen", "#;
+        assert_eq!(differ(seen, &format!("{seen}{fed}, ")), none);
+        assert_eq!(differ(r#""expires": 1"#, r#""expires": 0"#), none);
+        let order = [r#"[22, {"accept": null}]"#, r#"[23, {"jump": {"target": "more"}}]"#];
+        let (one, other) = (order.join(", "), format!("{}, {}", order[1], order[0]));
+        assert_eq!(differ(&one, &other), none);
+    }
+
+    // R-3
+    #[test]
+    fn what_a_person_changed_is_a_difference() {
+        assert_eq!(differ(r#""policy": "drop""#, r#""policy": "accept""#), ["chain input"]);
+        assert_eq!(differ(r#""right": "lo""#, r#""right": "eth0""#), ["chain input"]);
+        assert_eq!(differ(r#""comment": "web""#, r#""comment": "wed""#), ["chain input"]);
+        assert_eq!(differ(r#""rate": 10"#, r#""rate": 11"#), ["chain more"]);
+        assert_eq!(differ(r#""192.0.2.7""#, r#""192.0.2.8""#), ["set peers"]);
+        assert_eq!(differ(r#""5.6.7.8""#, r#""5.6.7.9""#), ["set tmp"]);
+        let (accept, drop) = (r#"[22, {"accept": null}]"#, r#"[22, {"drop": null}]"#);
+        assert_eq!(differ(accept, drop), ["map fw"]);
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_anywhere_is_none() {
+        let whole = LIST.trim_end();
+        for end in (0..whole.len()).filter(|end| whole.is_char_boundary(*end)) {
+            assert!(tables(&["inet filter"], &whole[..end]).is_err(), "of {end} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_strange_is_said_and_not_guessed_at() {
+        for (from, to) in [
+            (r#"{"nftables": "#, r#"{"tables": "#),
+            (r#""prio": 5"#, r#""prio": "soon""#),
+            (r#""chain": "input""#, r#""chain": 7"#),
+            (r#""type": "ipv4_addr", "handle""#, r#""type": 4, "handle""#),
+        ] {
+            let answer = tables(&["inet filter"], &changed(from, to));
+            assert!(answer.is_err(), "{to}: {answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_mark_that_somebody_wrote_to_is_seen_to_be_strange() {
+        let comment = r#""comment": "chain more"#;
+        for to in
+            [r#""comment": "chain input"#, r#""comment": "declared again"#, r#""command": "x"#]
+        {
+            let table = read_one("inet filter", &changed(comment, to));
+            assert!(table.mark.is_some_and(|mark| mark.is_strange), "{to}");
+        }
+    }
 }
