@@ -1,8 +1,10 @@
 //! Tables as `nft -j list` tells of them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::ruleset::shape;
@@ -41,11 +43,12 @@ pub struct Mark {
 
 /// What nft listed of a table.
 #[derive(Default)]
-struct Listed {
+struct Listed<'a> {
     /// Each with what can be told of where it is entered.
     chains: Vec<(Box<str>, Option<String>)>,
     rules: Vec<(Box<str>, Entry)>,
-    sets: Vec<(&'static str, Entry)>,
+    /// Each with its elements, of which there may be many: they are kept as text.
+    sets: Vec<(&'static str, Entry, Vec<&'a RawValue>)>,
     /// The names of whatever else there is.
     others: Vec<String>,
 }
@@ -58,19 +61,22 @@ type Entry = Map<String, Value>;
 /// # Errors
 /// Something in it is not understood.
 pub fn tables(asked: &[&str], said: &str) -> Result<Vec<Option<Table>>, String> {
-    let document: Document =
-        serde_json::from_str(said).map_err(|error| format!("its answer is not JSON: {error}"))?;
+    let document: Document = parse(said)?;
     let mut all: BTreeMap<&str, Listed> = BTreeMap::new();
     for entry in document.nftables {
-        let Some((kind, Value::Object(it))) = entry.into_iter().next() else {
+        let Some((kind, it)) = entry.into_iter().next() else {
             return Err("it lists something without a kind".into());
         };
+        let mut fields: BTreeMap<String, &RawValue> = parse(it.get())?;
+        let elements = fields.remove("elem").map(|it| parse(it.get())).transpose()?;
+        let value = |(name, value): (String, &RawValue)| Ok((name, parse(value.get())?));
+        let it = fields.into_iter().map(value).collect::<Result<Entry, String>>()?;
         let name = text(&it, if kind == "table" { "name" } else { "table" });
         // What is of no table is of none of these.
         let (Ok(family), Ok(name)) = (text(&it, "family"), name) else { continue };
         let name = format!("{family} {name}");
         if let Some(table) = asked.iter().find(|table| **table == name) {
-            all.entry(table).or_default().take(&kind, it)?;
+            all.entry(table).or_default().take(&kind, it, elements.unwrap_or_default())?;
         }
     }
     asked.iter().map(|table| all.remove(table).map(read).transpose()).collect()
@@ -78,19 +84,29 @@ pub fn tables(asked: &[&str], said: &str) -> Result<Vec<Option<Table>>, String> 
 
 /// The shape of every answer.
 #[derive(Deserialize)]
-struct Document {
-    nftables: Vec<Entry>,
+struct Document<'a> {
+    #[serde(borrow)]
+    nftables: Vec<BTreeMap<String, &'a RawValue>>,
 }
 
-impl Listed {
-    fn take(&mut self, kind: &str, mut it: Entry) -> Result<(), String> {
+fn parse<'a, T: Deserialize<'a>>(said: &'a str) -> Result<T, String> {
+    serde_json::from_str(said).map_err(|error| format!("its answer is not as nft writes: {error}"))
+}
+
+impl<'a> Listed<'a> {
+    fn take(
+        &mut self,
+        kind: &str,
+        mut it: Entry,
+        elements: Vec<&'a RawValue>,
+    ) -> Result<(), String> {
         it.remove("handle");
         match kind {
             "table" => {}
             "chain" => self.chains.push((text(&it, "name")?.into(), chain(&it)?)),
             "rule" => self.rules.push((text(&it, "chain")?.into(), it)),
-            "set" => self.sets.push(("set", it)),
-            "map" => self.sets.push(("map", it)),
+            "set" => self.sets.push(("set", it, elements)),
+            "map" => self.sets.push(("map", it, elements)),
             _ => self.others.push(format!("{kind} {}", text(&it, "name")?)),
         }
         Ok(())
@@ -127,22 +143,26 @@ fn read(listed: Listed) -> Result<Table, String> {
             continue;
         }
         let shape = shape(base, rules.len());
-        let rules = rules.into_iter().map(|rule| written(Value::Object(rule)));
-        let digest = digest(std::iter::once(shape.clone()).chain(rules));
+        let rules = rules.into_iter().map(|rule| written(Value::Object(rule)).into());
+        let digest = digest(std::iter::once(shape.as_str().into()).chain(rules));
         parts.insert(format!("chain {name}").into(), Part { shape, digest });
     }
     // Nothing of the kind can be declared: it stands for having been added.
     let other = || Part { shape: String::new(), digest: "".into() };
     parts.extend(others.into_iter().map(|name| (name.into(), other())));
-    for (kind, set) in sets {
+    for (kind, set, mut elements) in sets {
         let name = text(&set, "name")?.to_string();
-        let part = read_set(set, fed.contains(&name))?;
+        if fed.contains(&name) {
+            // What rules put there comes and goes.
+            elements.clear();
+        }
+        let part = read_set(set, &elements)?;
         parts.insert(format!("{kind} {name}").into(), part);
     }
     Ok(Table { parts, mark })
 }
 
-fn read_set(mut set: Entry, is_fed: bool) -> Result<Part, String> {
+fn read_set(set: Entry, elements: &[&RawValue]) -> Result<Part, String> {
     let kind = |value: Option<&Value>| match value {
         Some(Value::String(one)) => Ok(one.clone()),
         Some(Value::Array(all)) => {
@@ -154,27 +174,24 @@ fn read_set(mut set: Entry, is_fed: bool) -> Result<Part, String> {
     if let Some(to) = set.get("map") {
         shape = format!("{shape} : {}", kind(Some(to))?);
     }
-    let elements = match set.remove("elem") {
-        // What rules put there comes and goes.
-        _ if is_fed => Vec::new(),
-        Some(Value::Array(elements)) => elements,
-        _ => Vec::new(),
-    };
+    let lasting = elements.iter().filter_map(|it| lasting(it.get()).transpose());
+    let mut elements = lasting.collect::<Result<Vec<Cow<str>>, String>>()?;
     // A hash table lists its elements in an order of its own.
-    let mut elements: Vec<String> =
-        elements.into_iter().filter(|it| !passes(it)).map(written).collect();
     elements.sort_unstable();
-    let head = written(Value::Object(set));
+    let head = written(Value::Object(set)).into();
     Ok(Part { shape, digest: digest(std::iter::once(head).chain(elements)) })
 }
 
-/// The element goes by itself when its time is over.
-fn passes(element: &Value) -> bool {
-    let it = match element {
-        Value::Array(pair) => pair.first(),
-        it => Some(it),
-    };
-    it.and_then(|it| it.get("elem")).is_some_and(|it| it.get("expires").is_some())
+/// An element as it is compared; `None` of one that goes by itself when its time is over.
+fn lasting(element: &str) -> Result<Option<Cow<'_, str>>, String> {
+    // Only with something to be said of it beyond its value is it more than that.
+    if !element.contains("\"elem\"") {
+        return Ok(Some(element.into()));
+    }
+    let value: Value = parse(element)?;
+    let it = value.get(0).unwrap_or(&value);
+    let passes = it.get("elem").is_some_and(|it| it.get("expires").is_some());
+    Ok((!passes).then(|| written(value).into()))
 }
 
 fn read_mark(is_base: bool, rules: &[Entry]) -> Mark {
@@ -232,7 +249,7 @@ fn settle(value: &mut Value) {
     }
 }
 
-fn digest(lines: impl Iterator<Item = String>) -> Box<str> {
+fn digest<'l>(lines: impl Iterator<Item = Cow<'l, str>>) -> Box<str> {
     let mut hasher = Hasher::new();
     for line in lines {
         hasher.update(line.as_bytes());
