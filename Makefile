@@ -63,12 +63,17 @@ fuzz:           ## a minute of each fuzz target (FUZZ_S=seconds)
 	cargo +nightly fuzz run --fuzz-dir tests/fuzz $$target $$corpus $(wildcard tests/wire) -- \
 	-max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=1024 || exit 1; done
 
+# Only GNU ld extends its own script by another.
+UNWINDS_NOTHING = $(if $(findstring GNU ld,$(shell ld --version 2>&1)),-C \
+	link-arg=-Wl$(,)-T$(,)$(CURDIR)/src/host/nothing-unwinds.ld -C link-arg=-Wl$(,)--no-eh-frame-hdr)
+, = ,
+
 # It travels, and is built small before all: at most $(MAXSIZE) bytes.
 static:         ## the release binary with no library to find, and the proof that it is so
-	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]; then \
+	@export RUSTFLAGS='$(UNWINDS_NOTHING)'; if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]; then \
 	triple=$(MUSL) most=$(MAXSIZE); \
 	command -v musl-gcc >/dev/null || export CC_$(subst -,_,$(MUSL))=cc; \
-	else triple=$(HOST) most=$(MAXSIZE_GLIBC); export RUSTFLAGS='-C target-feature=+crt-static'; \
+	else triple=$(HOST) most=$(MAXSIZE_GLIBC); export RUSTFLAGS="$$RUSTFLAGS -C target-feature=+crt-static"; \
 	echo 'no musl target (rustup target add $(MUSL)): linking glibc statically,'; \
 	echo 'which still looks names up through the shared libraries of the machine'; fi; \
 	cargo build --profile static --locked --target $$triple && \

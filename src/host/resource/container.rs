@@ -104,7 +104,8 @@ pub static KIND: Kind = Kind {
 };
 
 const ARGUMENTS: Shape = Shape::List(&ARGV, 1, 1024);
-const CAPABILITIES: Shape = Shape::List(&Shape::Text(&CAPABILITY), 0, 64);
+static ONE_CAPABILITY: Shape = Shape::Text(&CAPABILITY);
+const CAPABILITIES: Shape = Shape::List(&ONE_CAPABILITY, 0, 64);
 const PORT_NUMBER: Shape = Shape::Integer(1, 65_535);
 const SECONDS: Shape = Shape::Integer(1, 86_400);
 

@@ -163,7 +163,8 @@ fn set(fields: &mut Fields<'_>, to: Option<Box<str>>) -> Set {
     }
 }
 
-const RULES: Shape = Shape::List(&Shape::Text(&RULE), 0, 65_536);
+static ONE_RULE: Shape = Shape::Text(&RULE);
+const RULES: Shape = Shape::List(&ONE_RULE, 0, 65_536);
 const FLAGS: Shape =
     Shape::List(&Shape::Choice(&["constant", "interval", "timeout", "dynamic"]), 0, 4);
 
@@ -211,7 +212,7 @@ static MAP: &[Field] = &[
 ];
 
 const TIMEOUT: Shape = Shape::Integer(1, 31_536_000);
-const ELEMENTS: Shape = Shape::Map(&RULE, &Shape::Text(&RULE), 65_536);
+const ELEMENTS: Shape = Shape::Map(&RULE, &ONE_RULE, 65_536);
 
 fn rules<'a>(fields: &Fields<'a>, judge: &mut dyn Judge<'a>) {
     let table = fields.text("table");
