@@ -15,6 +15,16 @@ use crate::store::Source;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
+    /// The service started.
+    Start,
+    /// A declaration arrived.
+    Declaration,
+    /// It was time.
+    Timer,
+    /// The link came back.
+    Reconnect,
+    /// Something was seen to change.
+    Drift,
     /// A person or a script ran a command.
     Command,
 }
@@ -68,8 +78,20 @@ impl Trigger {
     /// The word in reports and the journal.
     pub fn as_str(self) -> &'static str {
         match self {
+            Trigger::Start => "start",
+            Trigger::Declaration => "declaration",
+            Trigger::Timer => "timer",
+            Trigger::Reconnect => "reconnect",
+            Trigger::Drift => "drift",
             Trigger::Command => "command",
         }
+    }
+
+    /// The trigger of this word.
+    pub fn from_word(word: &str) -> Option<Trigger> {
+        use Trigger::{Command, Declaration, Drift, Reconnect, Start, Timer};
+        let all = [Start, Declaration, Timer, Reconnect, Drift, Command];
+        all.into_iter().find(|trigger| trigger.as_str() == word)
     }
 }
 

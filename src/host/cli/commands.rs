@@ -18,7 +18,7 @@ use crate::declaration::{self, Declaration, Fault, Own};
 use crate::error::{Error, Stage};
 use crate::machine::{self, Machine};
 use crate::plan::Claims;
-use crate::reconcile::{paused_report, reconcile, refused_report, Ledger, Options, Work};
+use crate::reconcile::{paused_report, reconcile, refused_report, Ledger, Options, Way, Work};
 use crate::report::{Outcome, Report, Trigger, PLAN, REPORT};
 use crate::resource::RootPath;
 use crate::store::{self, Reading, Secrets, Source, Store, When};
@@ -161,6 +161,7 @@ fn declared(it: &Invocation, place: &Place) -> Result<(Source, Declaration, Stri
 fn apply(it: &Invocation) -> Result<u8, Error> {
     let place = Place::of(it)?;
     let (source, declaration, what) = declared(it, &place)?;
+    let keep = keep(it)?;
     let mut machine = place.machine()?;
     let fresh = !place.state.join(store::JOURNAL).exists();
     if fresh {
@@ -186,11 +187,13 @@ fn apply(it: &Invocation) -> Result<u8, Error> {
         &mut store,
         secrets.as_ref(),
         &[Work { source, declaration: &declaration }],
+        keep,
     )
 }
 
 fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
     let place = Place::of(it)?;
+    let keep = keep(it)?;
     let mut machine = place.machine()?;
     let mut store = place.store()?;
     let secrets = Secrets::read(&place.state)?;
@@ -210,7 +213,12 @@ fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
         .iter()
         .map(|(source, declaration)| Work { source: *source, declaration })
         .collect();
-    pass(it, &place, &mut machine, &mut store, secrets.as_ref(), &works)
+    pass(it, &place, &mut machine, &mut store, secrets.as_ref(), &works, keep)
+}
+
+/// What has to stay reachable; looked up before anything is touched.
+fn keep(it: &Invocation) -> Result<Option<Way>, Error> {
+    it.keep_reachable.as_deref().map(Way::to).transpose()
 }
 
 fn accepted_sha256(store: &Store, source: Source) -> crate::digest::Sha256 {
@@ -225,21 +233,24 @@ fn pass(
     store: &mut Store,
     secrets: Option<&Secrets>,
     works: &[Work],
+    keep: Option<Way>,
 ) -> Result<u8, Error> {
+    let trigger = it.trigger.unwrap_or(Trigger::Command);
     if let Some(paused) = accept::paused(store.state(), machine::now()).cloned() {
         store.flush()?;
         if !it.quiet {
             let until = paused.until.map_or("resume".into(), |until| When(until).to_string());
             show::note(&format!("paused until {until}: {}", paused.reason));
         }
-        return said(it, &paused_report(works, Trigger::Command, &paused.reason));
+        return said(it, &paused_report(works, trigger, &paused.reason));
     }
     let mut watch = Terminal::new(it);
     let options = Options {
-        trigger: Trigger::Command,
+        trigger,
         diffs: it.json || it.verbose,
         claims: claims(it),
         own: &place.own,
+        keep,
         watch: &mut watch,
     };
     let report = reconcile(machine, Ledger::live(store, secrets), works, options)?;
@@ -270,6 +281,7 @@ fn plan(it: &Invocation) -> Result<u8, Error> {
         diffs: true,
         claims: claims(it),
         own: &place.own,
+        keep: None,
         watch: &mut watch,
     };
     let ledger = Ledger::dry(&reading, secrets.as_ref());

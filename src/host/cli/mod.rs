@@ -22,6 +22,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use crate::declaration::fault::quoted;
 use crate::declaration::near::nearest;
 use crate::error::Error;
+use crate::report::Trigger;
 use table::{Command, Flag, COMMANDS, FLAGS};
 
 /// What a person asked for.
@@ -46,6 +47,8 @@ pub(crate) struct Invocation {
     pub reason: Option<String>,
     pub pause_for: Option<Duration>,
     pub discard_state: bool,
+    pub keep_reachable: Option<String>,
+    pub trigger: Option<Trigger>,
 }
 
 /// When to colour what a person reads.

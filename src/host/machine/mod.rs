@@ -20,6 +20,7 @@ mod sysctl;
 #[cfg(test)]
 mod tests;
 mod units;
+mod way;
 mod words;
 mod xattr;
 
@@ -28,6 +29,7 @@ pub use clock::{fill, now, pause, random_id, uptime};
 pub use fetch::{fetch_main, FETCH_ARGUMENT};
 pub use place::Staged;
 pub use sys::set_out;
+pub use way::{addresses, reach};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -115,6 +115,11 @@ pub struct Access {
     pub group: Option<Principal>,
 }
 
+/// A change of what is declared as a `kind` can cut the way to this machine.
+pub fn may_cut(kind: &str) -> bool {
+    matches!(kind, "packet_filter" | "overlay" | "peer")
+}
+
 /// What the store says of an object before its resource is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {

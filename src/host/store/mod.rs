@@ -36,7 +36,7 @@ pub use crate::when::When;
 pub use append::Body;
 pub use compact::Extract;
 pub use journal::{Entry, Place, Torn};
-pub use known::{Accepted, Failing, LastPass, Note, Paused, Words};
+pub use known::{Accepted, Failing, Guarded, LastPass, Note, Paused, Quarantined, Words};
 pub use lock::{Lock, Name};
 pub use member::{Hex, Text};
 pub use owned::Owned;
