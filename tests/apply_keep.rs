@@ -189,7 +189,7 @@ fn what_may_not_be_let_go_of_without_cutting_the_way_stays() {
     let root = Root::new("keep-release");
     let _listener = listen(7001);
     let redirect = r#"{"id":"nat","type":"packet_filter","table":"ip ours","chains":[
-        {"name":"out","type":"nat","hook":"output","priority":"dstnat",
+        {"name":"out","type":"nat","hook":"output","priority":-100,
          "rules":["tcp dport 7000 redirect to :7001"]}]}"#;
     apply(&root, "", redirect).expect(0, &["nat created"]);
     let before = nft("list ruleset");

@@ -128,8 +128,9 @@ impl Pass<'_> {
         }
     }
 
-    /// Finishes what a host that died has left guarded. Where the way is open, the turn of the
-    /// object, or its release, closes the guard; where it is not, what was before is put back.
+    /// Finishes what a host that died has left guarded. Where the way is closed, what was before is
+    /// put back. Where it is open, the guard stays, as long as the object has not had its turn or
+    /// been released: a boot may have taken the change away, and this pass would make it again.
     pub(super) fn finish_guards(&mut self) -> Result<(), Error> {
         let guarded: Vec<(Object, Guarded)> = self
             .ledger
@@ -139,7 +140,10 @@ impl Pass<'_> {
             .collect();
         for (object, Guarded { way, declared_by }) in guarded {
             let way = Way::read(&way);
-            let Err(cause) = machine::reach(&way.addresses, LIMIT) else { continue };
+            let Err(cause) = machine::reach(&way.addresses, LIMIT) else {
+                self.watched.get_or_insert(Watched { way, is_open: true });
+                continue;
+            };
             let Some(owned) = self.ledger.state().get(object.as_str()) else { continue };
             let (source, id) = (owned.source, owned.id.to_string());
             let declared_by = declared_by.unwrap_or(Hex([0; 8]));
