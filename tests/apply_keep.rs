@@ -180,6 +180,28 @@ fn another_declaration_finishes_the_guard_of_the_one_before_it() {
     assert!(nft("list ruleset").contains("7000") && !nft("list ruleset").contains("other"));
 }
 
+//
+#[test]
+fn a_correction_that_cuts_the_way_is_undone_to_what_was_there_by_hand() {
+    if !own_network("a_correction_that_cuts_the_way_is_undone_to_what_was_there_by_hand") {
+        return;
+    }
+    let root = Root::new("keep-drift");
+    let _listener = listen(7000);
+    apply(&root, "", &only("22")).expect(0, &["fw created"]);
+    nft("insert rule inet fw out tcp dport 7000 accept");
+    nft("insert rule inet fw out tcp sport 7000 accept");
+    let before = nft("list ruleset");
+    let run = on_host(&root, &["reconcile", "--keep-reachable", WAY]).expect(1, &["fw failed"]);
+    assert!(run.err.contains("before is put back, and it can be reached"), "{}", run.err);
+    assert_eq!(nft("list ruleset"), before);
+    // Whoever asks for no way either: what is declared is what cut it.
+    assert_eq!(on_host(&root, &["reconcile", "--trigger", "timer"]).code, 1);
+    assert_eq!(nft("list ruleset"), before);
+    on_host(&root, &["reconcile"]).expect(0, &["fw corrected"]);
+    assert!(!quarantined(&root));
+}
+
 //
 #[test]
 fn what_may_not_be_let_go_of_without_cutting_the_way_stays() {

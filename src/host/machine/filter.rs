@@ -91,6 +91,20 @@ pub(super) fn delete(table: &str, limit: Duration) -> Result<(), Trouble> {
         .map_err(|refused| doing("delete", table, refused.said))
 }
 
+/// A table in nft's own words, from which it can be made again (1.0.6), but for what it counted.
+pub(super) fn text_of(table: &str, limit: Duration) -> Option<String> {
+    let command = nft::list(table);
+    let argv = ["nft", "-s", &command];
+    let ended = run(Call { cap: LONGEST_ANSWER, ..Call::new(&argv) }, limit).ok()?;
+    text(&ended).ok().map(Cow::into_owned)
+}
+
+/// Puts a table back into the words that it was listed in.
+pub(super) fn restore(table: &str, text: Option<&str>, limit: Duration) -> Result<(), Trouble> {
+    feed(&nft::LOAD, &nft::restore(table, text.unwrap_or_default()), limit)
+        .map_err(|refused| doing("put back", table, refused.said))
+}
+
 /// Why nft did not take what it was given.
 struct Refused {
     complaint: Option<Complaint>,

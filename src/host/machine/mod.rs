@@ -273,6 +273,26 @@ impl Machine {
             .map_err(|error| trouble(path, "clean up beside", words(&error)))
     }
 
+    /// A table of the packet filter as it is, in nft's words, to be put back by
+    /// [`Machine::restore_table`]; `None` where there is none, or none that can be listed.
+    pub fn table_text(&mut self, table: &str, limit: Duration) -> Option<String> {
+        if self.is_host {
+            filter::text_of(table, limit)
+        } else {
+            None
+        }
+    }
+
+    /// Puts a table back as [`Machine::table_text`] gave it: where that was nothing, it goes.
+    pub fn restore_table(
+        &mut self,
+        table: &str,
+        text: Option<&str>,
+        limit: Duration,
+    ) -> Result<(), Trouble> {
+        self.filter(|| filter::restore(table, text, limit)).map(drop)
+    }
+
     /// The contents of the regular file at `path`, for a person to compare; `None` where there is
     /// none of at most `cap` bytes that can be read.
     pub fn read_text(&mut self, path: &RootPath, cap: u64) -> Option<Vec<u8>> {

@@ -143,6 +143,9 @@ impl Pass<'_> {
         let is_guarded = members.iter().any(Member::may_cut);
         let guard = if is_guarded { self.arm() } else { None };
         for member in &members {
+            if guard.is_some() && member.may_cut() {
+                self.note_found(&member.object);
+            }
             self.intend(member, guard.as_deref())?;
         }
         self.ledger.flush()?;

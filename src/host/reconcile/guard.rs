@@ -4,7 +4,8 @@
 //! What must stay reachable, and is before the first such change, must be after each of them. The
 //! intent names it, so that a change is never without its guard: where the way is closed once the
 //! change has been made, or the host died before it could see to that, what was there before is put
-//! back, from the form that the store holds or by removing what was made; the apply fails, and the
+//! back, as it was found or, after such a death, from the form that the store holds or by removing
+//! what was made; the apply fails, and the
 //! declaration is quarantined. Quarantined, a declaration is not tried again but by a person: what
 //! it replaced is held.
 //!
@@ -93,6 +94,14 @@ impl Pass<'_> {
         let watched = self.watched.as_mut()?;
         watched.is_open = true;
         Some(watched.way.written())
+    }
+
+    /// Before a guarded change: keeps what is there, where it can be put back as it was found.
+    pub(super) fn note_found(&mut self, object: &Object) {
+        if object.space() == "packet_filter" {
+            let text = self.machine.table_text(object.name(), LIMIT);
+            self.found.insert(object.clone(), text.map(Into::into));
+        }
     }
 
     /// Once a member has been changed, or half: where that closed the way, the change is undone.
@@ -215,6 +224,13 @@ impl Pass<'_> {
         let doing = || format!("put back {object}");
         let unknown = || Trouble::new(doing(), "what it was before is not known");
         self.machine.forget();
+        if let Some(found) = self.found.get(object) {
+            self.machine.restore_table(object.name(), found.as_deref(), LIMIT)?;
+            return Ok(match found {
+                Some(_) => "what was there before is put back".into(),
+                None => "it is removed again".into(),
+            });
+        }
         let owned = self.ledger.state().get(object.as_str()).ok_or_else(unknown)?;
         let source = owned.source;
         if owned.form.is_none() {

@@ -107,6 +107,8 @@ pub fn reconcile<'p, 'd>(
         seen: (Source::Bundle, Vec::new()),
         watched,
         tripped: Vec::new(),
+        found: HashMap::new(),
+        hands_off: false,
         stops_at_failure: false,
         not_met: HashSet::new(),
         ended: None,
@@ -212,6 +214,11 @@ struct Pass<'p> {
     watched: Option<Watched>,
     /// Whose declarations this pass has found to have cut that.
     tripped: Vec<Source>,
+    /// What was there before a guarded change, as it can be put back; `None` where that was
+    /// nothing.
+    found: HashMap<Object, Option<Box<str>>>,
+    /// Nothing that can cut the way is held: the form to hold is the one that did.
+    hands_off: bool,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
     /// Positions, in the declaration at hand, of what could not be made to match.
@@ -256,8 +263,10 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
+        let state_is_whole = state.is_whole(source);
         if let Some(trouble) = self.quarantined(work) {
             self.failure(Stage::Guard, None, trouble);
+            self.hands_off = state_is_whole;
             self.not_reached(work, 0);
             return self.hold_rest(work);
         }

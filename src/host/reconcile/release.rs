@@ -97,6 +97,9 @@ impl Pass<'_> {
             for it in &parted {
                 if !matches!(parting(&it.kind, it.standing), Parting::Forget) {
                     let guard = guard.as_deref().filter(|_| is_guarded(it));
+                    if guard.is_some() {
+                        self.note_found(&it.object);
+                    }
                     self.ledger.again(Kind::Began, &it.object, guard)?;
                 }
             }

@@ -101,11 +101,11 @@ pub static KIND: Kind = Kind {
     default_timeout_s: TIMEOUT_S,
     carrier: Carrier::Any,
     rules,
-    build: Some(|_, mut fields| {
+    build: Some(|_, fields| {
         let table = fields.take_text("table").expect("the table requires table");
-        let chains = objects(&mut fields, "chains", chain);
-        let sets = objects(&mut fields, "sets", |it| set(it, None));
-        let maps = objects(&mut fields, "maps", |it| {
+        let chains = objects(fields, "chains", chain);
+        let sets = objects(fields, "sets", |it| set(it, None));
+        let maps = objects(fields, "maps", |it| {
             let value = it.take_text("value");
             set(it, value)
         });

@@ -15,7 +15,7 @@ use crate::digest::{hex, Hasher};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// Its chains, sets and maps, as `chain input`, but for the host's mark.
-    pub parts: BTreeMap<Box<str>, Part>,
+    pub parts: BTreeMap<String, Part>,
     /// The host's mark, if it bears one.
     pub mark: Option<Mark>,
 }
@@ -36,7 +36,7 @@ pub struct Mark {
     /// The digest of what was declared.
     pub declared: Option<Box<str>>,
     /// The digest of each part once it had been loaded.
-    pub seals: BTreeMap<Box<str>, Box<str>>,
+    pub seals: BTreeMap<String, Box<str>>,
     /// Something else stands there too.
     pub is_strange: bool,
 }
@@ -145,11 +145,11 @@ fn read(listed: Listed) -> Result<Table, String> {
         let shape = shape(base, rules.len());
         let rules = rules.into_iter().map(|rule| written(Value::Object(rule)).into());
         let digest = digest(std::iter::once(shape.as_str().into()).chain(rules));
-        parts.insert(format!("chain {name}").into(), Part { shape, digest });
+        parts.insert(format!("chain {name}"), Part { shape, digest });
     }
     // Nothing of the kind can be declared: it stands for having been added.
     let other = || Part { shape: String::new(), digest: "".into() };
-    parts.extend(others.into_iter().map(|name| (name.into(), other())));
+    parts.extend(others.into_iter().map(|name| (name, other())));
     for (kind, set, mut elements) in sets {
         let name = text(&set, "name")?.to_string();
         if fed.contains(&name) {
@@ -157,7 +157,7 @@ fn read(listed: Listed) -> Result<Table, String> {
             elements.clear();
         }
         let part = read_set(set, &elements)?;
-        parts.insert(format!("{kind} {name}").into(), part);
+        parts.insert(format!("{kind} {name}"), part);
     }
     Ok(Table { parts, mark })
 }
@@ -282,8 +282,8 @@ mod tests {
     fn differ(from: &str, to: &str) -> Vec<String> {
         let before = read_one("inet filter", LIST);
         let after = read_one("inet filter", &changed(from, to));
-        let is_other = |(name, part): &(&Box<str>, &Part)| before.parts.get(*name) != Some(*part);
-        after.parts.iter().filter(is_other).map(|(name, _)| name.to_string()).collect()
+        let is_other = |(name, part): &(&String, &Part)| before.parts.get(*name) != Some(*part);
+        after.parts.iter().filter(is_other).map(|(name, _)| name.clone()).collect()
     }
 
     //
@@ -293,7 +293,7 @@ mod tests {
         let found = tables(&asked, LIST).unwrap();
         let [Some(foreign), None, Some(ours)] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!(foreign.mark, None);
-        let names: Vec<&str> = foreign.parts.keys().map(|name| &**name).collect();
+        let names: Vec<&str> = foreign.parts.keys().map(String::as_str).collect();
         assert_eq!(names, ["chain input", "counter hits", "set known"]);
         let shapes: Vec<String> =
             ours.parts.iter().map(|(name, part)| format!("{name}: {}", part.shape)).collect();

@@ -46,9 +46,14 @@ pub fn delete(table: &str) -> String {
     format!("delete table {table}")
 }
 
+/// What puts a table back as it was listed in words; where those are none, it goes.
+pub fn restore(table: &str, listed: &str) -> String {
+    format!("add table {table}\ndelete table {table}\n{listed}")
+}
+
 /// What notes, in the mark of `table`, how each part of it was listed.
 pub fn seal(table: &str, listed: &Table) -> String {
-    let line = |(name, part): (&Box<str>, &Part)| {
+    let line = |(name, part): (&String, &Part)| {
         format!("add rule {table} {MARK} return comment \"{name} {}\"\n", part.digest)
     };
     listed.parts.iter().map(line).collect()
@@ -66,21 +71,21 @@ pub fn differences(declared: &Ruleset, mark: &Mark, found: &Table) -> Vec<String
     let mut all = Vec::new();
     let outline: BTreeMap<String, String> = declared.outline().collect();
     for (name, wanted) in &outline {
-        match found.parts.get(name.as_str()) {
+        match found.parts.get(name) {
             None => all.push(format!("{name} is gone")),
             Some(part) if part.shape != *wanted => {
                 all.push(format!("{name}: {} → {wanted}", part.shape));
             }
-            Some(part) => match mark.seals.get(name.as_str()) {
+            Some(part) => match mark.seals.get(name) {
                 Some(digest) if *digest == part.digest => {}
                 Some(_) => all.push(format!("{name} was changed since it was loaded")),
                 None => all.push(format!("how {name} was loaded is not noted")),
             },
         }
     }
-    let others = found.parts.keys().filter(|name| !outline.contains_key(&***name));
+    let others = found.parts.keys().filter(|name| !outline.contains_key(*name));
     all.extend(others.map(|name| format!("{name} was added")));
-    let of_none = mark.seals.keys().any(|name| !outline.contains_key(&**name));
+    let of_none = mark.seals.keys().any(|name| !outline.contains_key(name));
     if mark.is_strange || of_none {
         all.push(format!("chain {MARK} was changed since it was loaded"));
     }
@@ -149,7 +154,7 @@ mod tests {
     /// The table as it is found once it has been loaded.
     fn loaded(ruleset: &Ruleset) -> (Mark, Table) {
         let part = |(name, shape): (String, String)| {
-            (name.clone().into(), Part { shape, digest: format!("of {name}").into() })
+            (name.clone(), Part { shape, digest: format!("of {name}").into() })
         };
         let table = Table { parts: ruleset.outline().map(part).collect(), mark: None };
         let seals = table.parts.iter().map(|(name, part)| (name.clone(), part.digest.clone()));
@@ -184,7 +189,7 @@ mod tests {
         more.parts.insert("chain back".into(), more.parts["chain input"].clone());
         assert_eq!(of(&ruleset, &mark, &more), "chain back was added");
         for n in 0..20 {
-            more.parts.insert(format!("chain n{n}").into(), more.parts["chain input"].clone());
+            more.parts.insert(format!("chain n{n}"), more.parts["chain input"].clone());
         }
         assert!(of(&ruleset, &mark, &more).ends_with("and 16 more"));
     }
