@@ -12,6 +12,8 @@ mod clock;
 mod fetch;
 mod files;
 mod filter;
+mod package_lock;
+mod packages;
 mod place;
 mod root;
 mod sync;
@@ -40,6 +42,7 @@ use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
 use filter::Tables;
+use packages::Packages;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
@@ -79,6 +82,7 @@ pub struct Machine {
     units: Units,
     tables: Tables,
     fetcher: Fetcher,
+    packages: Packages,
     /// The last thing it did was to look.
     looking: bool,
     /// What may be open at once, less what a pass and its children need.
@@ -105,6 +109,7 @@ impl Machine {
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
             tables: Tables::default(),
             fetcher: Fetcher::default(),
+            packages: Packages::of(root),
             looking: true,
             descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
         })
@@ -134,6 +139,8 @@ impl Machine {
                 | Question::Sysctl(_)
                 | Question::Account(_)
                 | Question::Check(_) => {}
+                // All packages are listed at once, whatever is asked.
+                Question::Package(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
                 Question::Table { table, .. } => self.tables.expect(table),
             }
@@ -157,6 +164,7 @@ impl Machine {
             }
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
+            Question::Package(name) => self.presence(name, limit).map(Answer::Package),
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
             }
@@ -203,6 +211,10 @@ impl Machine {
             Step::Run(command) => {
                 self.forget();
                 self.run(command, limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::Install(install) => {
+                self.install(install, limit)?;
                 Ok(Staged::nothing())
             }
             Step::Unit { unit, verb } => {
@@ -254,6 +266,7 @@ impl Machine {
             Question::Sysctl(_)
             | Question::Account(_)
             | Question::Check(_)
+            | Question::Package(_)
             | Question::Table { .. } => Ok(()),
         };
         match seen {
@@ -476,6 +489,7 @@ impl Machine {
     pub fn forget(&mut self) {
         self.root.forget();
         self.accounts.forget();
+        self.packages.forget();
         self.units.forget();
         self.tables.forget();
     }

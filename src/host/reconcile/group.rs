@@ -363,8 +363,11 @@ impl Pass<'_> {
             }
         }
         let Some(path) = path_of(&member.object) else {
+            // What an interrupted run may have left is still that run's, though it is not there.
+            let cut = |step: &Step| matches!(step, Step::Install(it) if it.begun.is_some());
             // Whether a command did anything cannot be seen from outside.
-            let is_seen = !member.verdict.steps.iter().any(|step| matches!(step, Step::Run(_)));
+            let unseen = |step: &Step| matches!(step, Step::Run(_)) || cut(step);
+            let is_seen = !member.verdict.steps.iter().any(unseen);
             return match self.look(member.turn, &member.object) {
                 Ok(verdict) if is_seen && !member.verdict.existed && !verdict.existed => {
                     self.ledger.withdrawn(member, &member.object)
@@ -422,7 +425,7 @@ fn at_path<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
 /// The step may take longer than a person likes to wait without a word.
 fn is_slow(step: &Step) -> bool {
     match step {
-        Step::Run(_) | Step::Unit { .. } => true,
+        Step::Run(_) | Step::Install(_) | Step::Unit { .. } => true,
         Step::Place(place) => matches!(place.make, Make::Fetched { .. }),
         _ => false,
     }

@@ -93,7 +93,12 @@ impl<'s> Ledger<'s> {
             (Some(_), None) if *owned.id != *declared.id => Some(Outcome::Unchanged),
             (Some(_), None) => None,
         };
-        let past = Past { standing: owned.standing, before: owned.before, due };
+        let past = Past {
+            standing: owned.standing,
+            before: owned.before,
+            due,
+            begun: owned.pending.map(|_| owned.since),
+        };
         Known { past, note }
     }
 

@@ -140,12 +140,15 @@ pub struct Past<'a> {
     pub before: Option<&'a str>,
     /// What the resource owes to a change of something that it follows.
     pub due: Due,
+    /// A run began to make it so and was never seen to end; owned since then, in seconds since
+    /// 1970.
+    pub begun: Option<u64>,
 }
 
 impl Past<'_> {
     /// Of an object that nobody owns and that follows nothing.
     pub const NONE: Past<'static> =
-        Past { standing: Standing::Unowned, before: None, due: Due::Nothing };
+        Past { standing: Standing::Unowned, before: None, due: Due::Nothing, begun: None };
 }
 
 /// How something takes in what it reads only when it starts. Each does what those before it do.
@@ -187,6 +190,8 @@ pub enum Question<'a> {
     Account(account::Ask<'a>),
     /// Does this command exit 0?
     Check(Command<'a>),
+    /// How far is the package of this name there?
+    Package(&'a str),
     /// What does the service manager know of this unit?
     Unit {
         /// Its whole name.
@@ -249,6 +254,8 @@ pub enum Answer {
     User(account::UserAnswer),
     /// To [`Question::Check`].
     Check(CheckAnswer),
+    /// To [`Question::Package`].
+    Package(package::Presence),
     /// To [`Question::Unit`], of the running machine.
     Unit(Unit),
     /// To [`Question::Unit`], of a mounted tree or a template.
@@ -375,6 +382,8 @@ pub enum Step<'a> {
     },
     /// Run a command to its end; anything but exit 0 is a failure.
     Run(Command<'a>),
+    /// Install a package.
+    Install(package::Install<'a>),
     /// Have the service manager do this to a unit, and see that it lasts.
     Unit {
         /// The unit's whole name.
@@ -400,7 +409,7 @@ pub enum Step<'a> {
 impl Step<'_> {
     /// Nobody knows what will be there once it has been taken: accounts, units, files.
     pub fn may_bring_anything(&self) -> bool {
-        matches!(self, Step::Run(_))
+        matches!(self, Step::Run(_) | Step::Install(_))
     }
 }
 

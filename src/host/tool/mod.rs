@@ -1,6 +1,9 @@
 //! What each tool is asked and what it answers: argument vectors and parsers. Pure.
 
+pub mod apt;
 pub mod authorized_keys;
+pub mod installer;
 pub mod nft;
+pub mod pacman;
 pub mod shadow;
 pub mod systemctl;
