@@ -401,8 +401,8 @@ fn while_a_table_is_replaced_no_packet_meets_a_gap() {
         }
         (lost, leaked)
     });
-    for round in 0..10 {
-        apply(&root, &table(2 + 50 * round)).expect(0, &["fw changed"]);
+    for round in 0..40 {
+        apply(&root, &table(2 + 10 * round)).expect(0, &["fw changed"]);
     }
     over.store(true, Ordering::Relaxed);
     assert_eq!(probe.join().unwrap(), (0, 0), "lost, and let through");

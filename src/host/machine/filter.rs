@@ -70,10 +70,22 @@ impl Tables {
     }
 }
 
-/// Puts a table in place in one transaction, and notes in it what it was then listed as.
+/// Puts a table in place in one transaction, and notes in it what it was then listed as. One that
+/// is there is made over, or, where something in it does not let nft do that, replaced.
 pub(super) fn load(ruleset: &Ruleset, limit: Duration) -> Result<(), Trouble> {
     let table = ruleset.table();
-    feed(&nft::LOAD, &ruleset.text(), limit).map_err(|refused| refused.of(ruleset, "load"))?;
+    let found = list(&[table], limit).map_err(|cause| doing("look at", table, cause))?;
+    let is_over = match found.iter().flatten().next() {
+        Some(Table { mark: None, .. }) => {
+            let cause = "one without the host's mark has come in its place".to_string();
+            return Err(doing("load", table, cause));
+        }
+        Some(found) => feed(&nft::LOAD, &ruleset.text_over(found), limit).is_ok(),
+        None => false,
+    };
+    if !is_over {
+        feed(&nft::LOAD, &ruleset.text(), limit).map_err(|refused| refused.of(ruleset, "load"))?;
+    }
     let noting = |cause| doing("note what was loaded as", table, cause);
     let listed = list(&[table], limit).map_err(noting)?;
     let is_loaded = |table: &&Table| {

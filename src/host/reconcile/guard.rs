@@ -4,10 +4,9 @@
 //! What must stay reachable, and is before the first such change, must be after each of them. The
 //! intent names it, so that a change is never without its guard: where the way is closed once the
 //! change has been made, or the host died before it could see to that, what was there before is put
-//! back, as it was found or, after such a death, from the form that the store holds or by removing
-//! what was made; the apply fails, and the
-//! declaration is quarantined. Quarantined, a declaration is not tried again but by a person: what
-//! it replaced is held.
+//! back. That is as it was found, or after such a death the form that the store holds, or nothing
+//! where the host had made it. The apply then fails, and the declaration is quarantined: it is not
+//! tried again but by a person, and what it replaced is held.
 //!
 //! Each change is guarded by itself, so the order of a declaration decides what is reachable
 //! meanwhile.

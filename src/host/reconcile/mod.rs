@@ -263,10 +263,10 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
-        let state_is_whole = state.is_whole(source);
         if let Some(trouble) = self.quarantined(work) {
             self.failure(Stage::Guard, None, trouble);
-            self.hands_off = state_is_whole;
+            // A correction to what was applied whole before: nothing else is known to hold.
+            self.hands_off = self.ledger.state().is_whole(source);
             self.not_reached(work, 0);
             return self.hold_rest(work);
         }

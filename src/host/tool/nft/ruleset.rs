@@ -1,9 +1,13 @@
 //! A table as it is declared, and as nft reads it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{DECLARED, MARK};
+use super::{Part, Table, DECLARED, MARK};
 use crate::digest::{hex, sha256};
+
+/// How many lines make room for the table.
+const HEAD: usize = 2;
 
 /// A table, whole.
 #[derive(Debug)]
@@ -96,8 +100,33 @@ impl Ruleset {
         &self.digest
     }
 
-    /// What puts it in place of the table that is there, or makes it, in one transaction; what
-    /// else there is stays untouched.
+    /// What makes it of the table of ours that was `found`, in one transaction. Chains stay where
+    /// they are and only their rules are exchanged, which the kernel does between two packets:
+    /// where a chain goes and comes anew in one transaction, a packet may still meet the one with
+    /// its policy and no rules, or the other with its rules and no policy (Linux 6.18).
+    pub fn text_over(&self, found: &Table) -> String {
+        let table = &self.table;
+        let mut text = format!("flush table {table}\n");
+        let outline: BTreeMap<String, String> = self.outline().collect();
+        let hook = |shape: &str| shape.split_once(", ").map(|(hook, _)| hook.to_string());
+        let stays = |name: &String, part: &Part| {
+            let is_chain = name.starts_with("chain ");
+            is_chain && outline.get(name).is_some_and(|shape| hook(shape) == hook(&part.shape))
+        };
+        // A map may lead to a chain, so chains go last.
+        let goes = found.parts.iter().filter(|(name, part)| !stays(name, part));
+        let (chains, others): (Vec<_>, Vec<_>) =
+            goes.map(|(name, _)| name).partition(|name| name.starts_with("chain "));
+        for name in others.into_iter().chain(chains) {
+            let (kind, name) = name.rsplit_once(' ').unwrap_or((name, ""));
+            text += &format!("delete {kind} {table} {name}\n");
+        }
+        let whole = self.text();
+        text + whole.splitn(HEAD + 1, '\n').last().unwrap_or_default()
+    }
+
+    /// What puts it in place of whatever table is there, or makes it, in one transaction; what else
+    /// there is stays untouched.
     pub fn text(&self) -> String {
         let mut text = String::new();
         self.lines(&mut |_, line| {
