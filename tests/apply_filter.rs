@@ -39,7 +39,8 @@ fn everything() -> String {
        "rules":["ct state established,related accept","iif lo accept",
         "tcp dport { 443, ssh, 80-90, 85 } ip saddr @peers counter accept comment \"web; more\"",
         "ip saddr 10.1.2.3/8 jump more","add @seen { ip saddr timeout 10s }",
-        "tcp dport vmap @fw","ip saddr . tcp dport @pairs reject with icmpx type port-unreachable"]},
+        "tcp dport vmap @fw",
+        "ip saddr . tcp dport @pairs reject with icmpx type port-unreachable"]},
       {"name":"more","rules":["icmp type echo-request limit rate 10/second accept"]},
       {"name":"nat","type":"nat","hook":"postrouting","priority":"srcnat",
        "rules":["oifname \"eth0\" masquerade"]},
@@ -64,10 +65,9 @@ fn small(id: &str, table: &str, rules: &[&str]) -> String {
 
 /// What else the filter holds: a container engine's, and a person's.
 fn others() -> String {
-    nft(
-        "table ip nat { chain DOCKER { }; chain POSTROUTING { type nat hook postrouting priority \
-         srcnat; ip saddr 172.17.0.0/16 masquerade; }; }; table inet mine { set s { type mark; }; }",
-    );
+    nft("table ip nat { chain DOCKER { }; chain POSTROUTING { type nat hook postrouting priority \
+         srcnat; ip saddr 172.17.0.0/16 masquerade; }; }; \
+         table inet mine { set s { type mark; }; }");
     nft("list table ip nat") + &nft("list table inet mine")
 }
 
@@ -122,6 +122,13 @@ fn a_table_is_loaded_held_and_deleted_and_nothing_else_is_touched() {
         );
         on_host(&root, &["reconcile"]).expect(0, &["fw unchanged"]);
     }
+    // A chain that stays is not made anew, so no packet finds it gone.
+    let chain = || {
+        let listed = nft("-a list chain inet filter input");
+        listed.lines().find(|line| line.contains("chain input")).unwrap().to_string()
+    };
+    let stays = chain();
+    assert!(stays.contains("# handle"), "{stays}");
     // The same rules in another order.
     let rules = nft("-a list chain inet filter input");
     let handle = rules.lines().find(|line| line.contains("iif \"lo\"")).unwrap();
@@ -134,6 +141,11 @@ fn a_table_is_loaded_held_and_deleted_and_nothing_else_is_touched() {
     let less = everything().replace(r#""iif lo accept","#, "");
     apply(&root, &less).expect(0, &["fw changed"]);
     assert!(!nft("list table inet filter").contains("iif"));
+    assert_eq!(chain(), stays);
+    let moved = less.replace("filter + 5", "-7");
+    apply(&root, &moved).expect(0, &["fw changed"]);
+    assert_ne!(chain(), stays, "the place of a chain among others cannot change");
+    assert!(nft("list table inet filter").contains("priority filter - 7"));
     assert_eq!(others_now(), others);
     apply(&root, "").expect(0, &["fw removed"]);
     assert!(!nft("list tables").contains("filter"));

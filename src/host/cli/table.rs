@@ -353,7 +353,8 @@ pub(crate) static FLAGS: &[Flag] = &[
             let value = text(value)?;
             let trigger = Trigger::from_word(&value).ok_or_else(|| {
                 Error::Usage(format!(
-                    "--trigger wants start, declaration, timer, reconnect, drift or command, not {}",
+                    "--trigger wants start, declaration, timer, reconnect, drift or command, \
+                     not {}",
                     quoted(&value)
                 ))
             })?;

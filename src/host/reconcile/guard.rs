@@ -218,18 +218,26 @@ impl Pass<'_> {
         Ok((trouble, is_of_it.is_some()))
     }
 
-    /// Puts an object back into the form that it had before the change; says what that was.
+    /// Puts an object back as it was before the change; says what that was. Where it was not there
+    /// although the store has a form of it, a boot had taken it: then that form counts.
     fn put_back(&mut self, object: &Object) -> Result<String, Trouble> {
+        self.machine.forget();
+        let (text, said) = match self.found.get(object).cloned() {
+            None => return self.put_back_form(object),
+            Some(None) => match self.put_back_form(object) {
+                Ok(said) => return Ok(said),
+                Err(_) => (None, "it is removed again"),
+            },
+            Some(Some(text)) => (Some(text), "what was there before is put back"),
+        };
+        self.machine.restore_table(object.name(), text.as_deref(), LIMIT)?;
+        Ok(said.into())
+    }
+
+    /// Puts an object back into the form that the store has of it, or removes it.
+    fn put_back_form(&mut self, object: &Object) -> Result<String, Trouble> {
         let doing = || format!("put back {object}");
         let unknown = || Trouble::new(doing(), "what it was before is not known");
-        self.machine.forget();
-        if let Some(found) = self.found.get(object) {
-            self.machine.restore_table(object.name(), found.as_deref(), LIMIT)?;
-            return Ok(match found {
-                Some(_) => "what was there before is put back".into(),
-                None => "it is removed again".into(),
-            });
-        }
         let owned = self.ledger.state().get(object.as_str()).ok_or_else(unknown)?;
         let source = owned.source;
         if owned.form.is_none() {

@@ -176,7 +176,8 @@ mod tests {
         let cut = Mark { declared: None, ..mark.clone() };
         assert_eq!(of(&ruleset, &cut, &table), "its mark is not whole");
         let unsealed = Mark { seals: BTreeMap::new(), ..mark.clone() };
-        assert!(of(&ruleset, &unsealed, &table).contains("how chain input was loaded is not noted"));
+        let told = of(&ruleset, &unsealed, &table);
+        assert!(told.contains("how chain input was loaded is not noted"), "{told}");
         // A tool that says it loaded what was declared, and loaded something else.
         let (_, mut lied) = loaded(&other);
         assert_eq!(
