@@ -5,6 +5,7 @@
 #![allow(dead_code)] // each test binary uses a part of it
 
 pub mod broken;
+pub mod engine;
 pub mod golden;
 pub mod net;
 pub mod root;

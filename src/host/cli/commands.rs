@@ -14,7 +14,7 @@ use super::watch::Terminal;
 use super::{page, print, print_json, Invocation};
 use crate::accept;
 use crate::declaration::fault::quoted;
-use crate::declaration::{self, Declaration, Fault, Own};
+use crate::declaration::{self, Declaration, Declared, Fault, Own};
 use crate::error::{Error, Stage};
 use crate::machine::{self, Machine};
 use crate::plan::Claims;
@@ -102,9 +102,11 @@ impl Place {
         Ok(store)
     }
 
-    /// Where the secrets of `declaration` are, or can be, kept. Who never had one needs no place.
+    /// Where the secrets of `declaration` are, or can be, kept, and the key of the host's mark. Who
+    /// never needed either has no place for them.
     fn secrets(&self, declaration: &Declaration) -> Result<Option<Secrets>, Error> {
-        match declaration.resources.iter().any(|declared| declared.resource.secret()) {
+        let needs = |it: &Declared| it.resource.secret() || it.resource.is_marked();
+        match declaration.resources.iter().any(needs) {
             true => Secrets::open(&self.state, &mut machine::fill).map(Some),
             false => Secrets::read(&self.state),
         }
@@ -225,6 +227,13 @@ fn accepted_sha256(store: &Store, source: Source) -> crate::digest::Sha256 {
     store.state().accepted(source).map(|it| it.sha256).unwrap_or_default()
 }
 
+/// Has the machine know by the host's key what the host made.
+fn mark(machine: &mut Machine, secrets: Option<&Secrets>) {
+    if let Some(secrets) = secrets {
+        machine.mark_by(secrets.key());
+    }
+}
+
 /// A pass over `works`, unless a person holds the machine still; its report.
 fn pass(
     it: &Invocation,
@@ -244,6 +253,7 @@ fn pass(
         }
         return said(it, &paused_report(works, trigger, &paused.reason));
     }
+    mark(machine, secrets);
     let mut watch = Terminal::new(it);
     let options = Options {
         trigger,
@@ -275,6 +285,7 @@ fn plan(it: &Invocation) -> Result<u8, Error> {
     let reading = Reading::of(&place.state)?;
     accept::may(source, &declaration, &reading.state, claims(it), &what)?;
     let secrets = Secrets::read(&place.state)?;
+    mark(&mut machine, secrets.as_ref());
     let mut watch = Terminal::new(it);
     let options = Options {
         trigger: Trigger::Command,

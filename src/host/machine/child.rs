@@ -1,9 +1,9 @@
 //! Running another program: its own process group, a fixed environment, a limit on everything.
 //!
-//! A child never has a terminal, nor an input that could keep it waiting, never outlives its
-//! limit, and leaves no zombie. What it leaves running on purpose (a daemon that it started) is let
-//! be, and cannot hold us up. It ends with us, since the next run would start a second one beside
-//! it; all but what must not be left half done, which is [`Bond::Free`].
+//! A child never has a terminal, nor an input but what it is given, never outlives its limit, and
+//! leaves no zombie. What it leaves running on purpose (a daemon that it started) is let be, and
+//! cannot hold us up. It ends with us, since the next run would start a second one beside it; all
+//! but what must not be left half done, which is [`Bond::Free`].
 
 use std::fmt;
 use std::fs::File;
@@ -46,8 +46,8 @@ pub(super) struct Call<'a> {
     pub env: &'a [(&'a str, &'a str)],
     /// Working directory.
     pub workdir: &'a Path,
-    /// What standard input reads, from its start; absent: nothing.
-    pub from: Option<File>,
+    /// What is on standard input instead of nothing.
+    pub input: Option<File>,
     /// Where standard output goes instead of being kept.
     pub into: Option<File>,
     /// How much is kept of each output stream, in bytes: the last of it.
@@ -70,8 +70,8 @@ pub(super) enum Bond {
 impl<'a> Call<'a> {
     /// A plain call.
     pub fn new(argv: &'a [&'a str]) -> Call<'a> {
-        let (workdir, bond) = (Path::new("/"), Bond::Tied);
-        Call { argv, env: &[], workdir, from: None, into: None, cap: SAID, bond }
+        let (env, workdir) = (&[], Path::new("/"));
+        Call { argv, env, workdir, input: None, into: None, cap: SAID, bond: Bond::Tied }
     }
 }
 
@@ -222,8 +222,8 @@ fn spawn(call: &Call, memory: Option<&File>) -> Result<Child, Unrun> {
             words(&error)
         ))
     };
-    if let Some(from) = &call.from {
-        command.stdin(from.try_clone().map_err(failed)?);
+    if let Some(input) = &call.input {
+        command.stdin(input.try_clone().map_err(failed)?);
     }
     if let Some(into) = &call.into {
         command.stdout(into.try_clone().map_err(failed)?);
@@ -265,7 +265,7 @@ pub(super) fn end_with(parent: libc::pid_t) -> io::Result<()> {
 
 /// The file of the program `name`, which is looked up in `PATH`, or from the working directory of
 /// the child where it holds a slash.
-fn find(name: &str, workdir: &Path) -> Result<PathBuf, Unrun> {
+pub(super) fn find(name: &str, workdir: &Path) -> Result<PathBuf, Unrun> {
     use std::os::unix::fs::PermissionsExt;
     let runs = |path: &Path| {
         path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)

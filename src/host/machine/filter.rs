@@ -146,7 +146,7 @@ fn feed(argv: &[&str], input: &str, limit: Duration) -> Result<(), Refused> {
     let plain = |said| Refused { complaint: None, said };
     let file = sys::in_memory(input.as_bytes());
     let file = file.map_err(|error| plain(format!("hand it to nft: {}", words(&error))))?;
-    let ended = run(Call { from: Some(file), ..Call::new(argv) }, limit).map_err(plain)?;
+    let ended = run(Call { input: Some(file), ..Call::new(argv) }, limit).map_err(plain)?;
     if ended.how == How::Exited(0) {
         return Ok(());
     }

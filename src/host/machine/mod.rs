@@ -9,9 +9,11 @@ mod bundle;
 mod change;
 mod child;
 mod clock;
+mod engine;
 mod fetch;
 mod files;
 mod filter;
+mod overlays;
 mod package_lock;
 mod packages;
 mod place;
@@ -39,9 +41,11 @@ use std::time::Duration;
 use accounts::{Accounts, Home, Site, Source};
 use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
+use engine::Engine;
 use fetch::Fetcher;
 use files::Reader;
 use filter::Tables;
+use overlays::{Chest, Overlays};
 use packages::Packages;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
@@ -51,6 +55,7 @@ use words::{quoted, words};
 
 use crate::declaration::{Declaration, Own};
 use crate::resource::account::{Ask, AskUser};
+use crate::resource::wireguard::{Ask as OfOverlay, Interface};
 use crate::resource::{
     Access, Answer, CheckAnswer, Command, Found, Holds, Make, Object, PathAnswer, Place, Question,
     Removable, RootPath, Step, Trouble,
@@ -61,6 +66,7 @@ const MOST_DESCRIPTORS: usize = 4096;
 
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
 const NO_FILTER: &str = "the packet filter is the running kernel's, not a mounted tree's";
+const NO_ENGINE: &str = "containers belong to the running machine, not to a mounted tree";
 const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
 
 /// How long a tool may take to answer whether a declaration is to be refused.
@@ -81,6 +87,8 @@ pub struct Machine {
     accounts: Accounts,
     units: Units,
     tables: Tables,
+    overlays: Overlays,
+    engine: Engine,
     fetcher: Fetcher,
     packages: Packages,
     /// The last thing it did was to look.
@@ -100,6 +108,7 @@ impl Machine {
         let host = Root::open(Path::new("/"), own).map_err(failed)?;
         let identity = |root: &Root| sys::stat(&root.top().fd).map(|stat| stat.identity);
         let is_host = identity(&opened).map_err(failed)? == identity(&host).map_err(failed)?;
+        let overlays = Overlays::new(opened.own(), is_host);
         Ok(Machine {
             root: opened,
             is_host,
@@ -108,6 +117,8 @@ impl Machine {
             accounts: Accounts::default(),
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
             tables: Tables::default(),
+            overlays,
+            engine: Engine::default(),
             fetcher: Fetcher::default(),
             packages: Packages::of(root),
             looking: true,
@@ -131,6 +142,11 @@ impl Machine {
         self.fetcher = Fetcher { program, largest };
     }
 
+    /// Has what the machine makes for the host bear its mark under `key`.
+    pub fn mark_by(&mut self, key: [u8; 32]) {
+        self.engine.mark_by(key);
+    }
+
     /// Notes what will be asked, so that each tool can be asked once for all of it.
     pub fn expect(&mut self, declaration: &Declaration) {
         for declared in &declaration.resources {
@@ -139,8 +155,10 @@ impl Machine {
                 | Question::Sysctl(_)
                 | Question::Account(_)
                 | Question::Check(_) => {}
-                // All packages are listed at once, whatever is asked.
-                Question::Package(_) => {}
+                Question::Container { name, .. } => self.engine.expect_container(name),
+                Question::Network(name) => self.engine.expect_network(name),
+                // Their tools tell of everything that there is, whatever is asked.
+                Question::Package(_) | Question::Overlay(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
                 Question::Table { table, .. } => self.tables.expect(table),
             }
@@ -164,12 +182,21 @@ impl Machine {
             }
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
+            Question::Container { .. } | Question::Network(_) if !self.is_host => {
+                Ok(Answer::NotApplicable(NO_ENGINE))
+            }
+            Question::Container { name, declared } => self.engine.container(name, declared, limit),
+            Question::Network(name) => self.engine.network(name, limit),
             Question::Package(name) => self.presence(name, limit).map(Answer::Package),
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
             }
             Question::Table { .. } if !self.is_host => Ok(Answer::NotApplicable(NO_FILTER)),
             Question::Table { table, declared } => self.tables.ask(table, declared, limit),
+            Question::Overlay(ask) => {
+                self.see();
+                self.overlays.ask(ask, &mut self.root, &mut self.reader, limit)
+            }
         }
     }
 
@@ -213,6 +240,19 @@ impl Machine {
                 self.run(command, limit)?;
                 Ok(Staged::nothing())
             }
+            Step::Container { .. } | Step::Network { .. } if !self.is_host => {
+                Err(Trouble::new("change a container", NO_ENGINE))
+            }
+            Step::Container { name, declared, ref act } => {
+                self.forget();
+                self.engine.act((name, declared), act, &self.root, limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::Network { name, ref act } => {
+                self.forget();
+                self.engine.act_on_network(name, act, limit)?;
+                Ok(Staged::nothing())
+            }
             Step::Install(install) => {
                 self.install(install, limit)?;
                 Ok(Staged::nothing())
@@ -229,6 +269,13 @@ impl Machine {
             }
             Step::LoadTable(ruleset) => self.filter(|| filter::load(ruleset, limit)),
             Step::DeleteTable(table) => self.filter(|| filter::delete(table, limit)),
+            Step::Overlay(ref act) => {
+                self.forget();
+                let Machine { root, reader, fetcher, overlays, .. } = self;
+                overlays.act(act, Chest { root, reader, fetcher, limit }, limit)?;
+                self.forget();
+                Ok(Staged::nothing())
+            }
         }
     }
 
@@ -263,10 +310,22 @@ impl Machine {
                 self.root.reach(&keys, Intent::Change, "touch").map(drop)
             }
             Question::Unit { .. } => self.ask(question, PATIENCE).map(drop),
+            Question::Overlay(OfOverlay::Interface(Interface { key_file: Some(path), .. })) => {
+                self.root.reach(path, Intent::Change, "touch").map(drop)
+            }
+            Question::Container { name, declared: Some(it) } if self.is_host => {
+                engine::refuse_mounts(it, &self.root).map_err(|cause| Trouble {
+                    touches_host: true,
+                    ..Trouble::new(format!("make container {name}"), cause)
+                })
+            }
             Question::Sysctl(_)
             | Question::Account(_)
             | Question::Check(_)
+            | Question::Container { .. }
+            | Question::Network(_)
             | Question::Package(_)
+            | Question::Overlay(_)
             | Question::Table { .. } => Ok(()),
         };
         match seen {
@@ -492,6 +551,8 @@ impl Machine {
         self.packages.forget();
         self.units.forget();
         self.tables.forget();
+        self.overlays.forget();
+        self.engine.forget();
     }
 }
 

@@ -188,6 +188,18 @@ pub(super) fn remove_directory(dir: &OwnedFd, name: &CStr) -> io::Result<()> {
     retry(|| unsafe { libc::unlinkat(dir.as_raw_fd(), name.as_ptr(), flags) }).map(drop)
 }
 
+/// A file that holds `bytes` in memory and has no name, so that nobody else can open it: what a
+/// child is to read and no one is to see. memfd_create(2), close-on-exec.
+pub(super) fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    // SAFETY: the name is a terminated string that outlives the call.
+    let fd = retry(|| unsafe { libc::memfd_create(c"input".as_ptr(), libc::MFD_CLOEXEC) })?;
+    // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
+    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}
+
 /// fsync(2).
 pub(super) fn sync(fd: &OwnedFd) -> io::Result<()> {
     // SAFETY: takes no memory of ours.
@@ -255,20 +267,6 @@ pub fn set_out() {
         libc::umask(0o022);
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
-}
-
-/// A file without a name, in memory, that holds `bytes` and is read from its start.
-pub(super) fn in_memory(bytes: &[u8]) -> io::Result<File> {
-    // SAFETY: the name is a string with its end, and takes no memory beyond the call.
-    let fd = unsafe { libc::memfd_create(c"input".as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
-    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    file.write_all(bytes)?;
-    file.rewind()?;
-    Ok(file)
 }
 
 /// The user and the group that this process runs as.

@@ -132,7 +132,7 @@ impl Pass<'_> {
     /// # Errors
     /// Only of the store: a member that fails is answered for in the lines.
     pub(super) fn flush(&mut self, group: &mut Group<'_>) -> Result<(), Error> {
-        let members = std::mem::take(group).members;
+        let mut members = std::mem::take(group).members;
         if members.is_empty() {
             return Ok(());
         }
@@ -154,7 +154,7 @@ impl Pass<'_> {
         self.make_durable(&mut course, Staged::waits);
         self.commit(&members, &mut course);
         self.make_durable(&mut course, |_| true);
-        self.read_back(&members, &mut course);
+        self.read_back(&mut members, &mut course);
         if guard.is_some() {
             self.keep_reachable(&members, &mut course)?;
         }
@@ -245,15 +245,17 @@ impl Pass<'_> {
         }
     }
 
-    /// Setting a value is not evidence that it took: each member is judged anew.
-    fn read_back(&mut self, members: &[Member<'_>], course: &mut [Progress]) {
-        for (member, progress) in members.iter().zip(course) {
+    /// Setting a value is not evidence that it took: each member is judged anew. What the store is
+    /// to keep may have come to be only with the steps.
+    fn read_back(&mut self, members: &mut [Member<'_>], course: &mut [Progress]) {
+        for (member, progress) in members.iter_mut().zip(course) {
             if member.verdict.steps.is_empty() || !matches!(progress, Progress::Going(_)) {
                 continue;
             }
             let refreshed = member.verdict.refreshes;
             let trouble = match self.look_after(member.turn, &member.object, refreshed) {
                 Ok(verdict) if verdict.steps.is_empty() => {
+                    member.verdict.before = verdict.before.or(member.verdict.before.take());
                     self.saw(member.turn);
                     continue;
                 }
@@ -425,7 +427,11 @@ fn at_path<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
 /// The step may take longer than a person likes to wait without a word.
 fn is_slow(step: &Step) -> bool {
     match step {
-        Step::Run(_) | Step::Install(_) | Step::Unit { .. } => true,
+        Step::Run(_)
+        | Step::Install(_)
+        | Step::Unit { .. }
+        | Step::Container { .. }
+        | Step::Network { .. } => true,
         Step::Place(place) => matches!(place.make, Make::Fetched { .. }),
         _ => false,
     }

@@ -263,6 +263,7 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
+        self.releasing.extend(plan::replaced(declaration, &fates, state));
         if let Some(trouble) = self.quarantined(work) {
             self.failure(Stage::Guard, None, trouble);
             // A correction to what was applied whole before: nothing else is known to hold.
@@ -345,7 +346,7 @@ impl Pass<'_> {
             Fate::Claim(from) => self.claim(turn, from, group),
             Fate::Skip(owner) => {
                 let detail = match owner {
-                    Some(owner) => format!("{owner} has it"),
+                    Some(owner) => format!("not taken over: {owner} has it"),
                     None => "another source took it over, for good".into(),
                 };
                 self.line(turn, Outcome::Claimed, 0, detail, None);

@@ -21,6 +21,10 @@ impl Resource for Lost {
         self.without.object()
     }
 
+    fn complete(&mut self, object: &Object) {
+        self.without.complete(object);
+    }
+
     fn question(&self) -> Question<'_> {
         self.without.question()
     }
@@ -34,6 +38,10 @@ impl Resource for Lost {
 
     fn follows(&self) -> Follows {
         self.without.follows()
+    }
+
+    fn is_marked(&self) -> bool {
+        self.without.is_marked()
     }
 
     fn secret(&self) -> bool {

@@ -32,6 +32,7 @@ mod tests;
 mod unit_before;
 pub mod user;
 pub mod wanted;
+pub mod wireguard;
 
 use std::fmt;
 
@@ -136,19 +137,25 @@ pub enum Standing {
 pub struct Past<'a> {
     /// Whose it is.
     pub standing: Standing,
-    /// What the store holds to be put back on release.
+    /// What the store keeps of it, as [`Verdict::before`] had it.
     pub before: Option<&'a str>,
     /// What the resource owes to a change of something that it follows.
     pub due: Due,
-    /// A run began to make it so and was never seen to end; owned since then, in seconds since
-    /// 1970.
+    /// The same of a start that is under way: one that began after those changes takes them in.
+    pub due_under_way: Due,
+    /// A run began to make it so and was never seen to end: when, in seconds since 1970.
     pub begun: Option<u64>,
 }
 
 impl Past<'_> {
     /// Of an object that nobody owns and that follows nothing.
-    pub const NONE: Past<'static> =
-        Past { standing: Standing::Unowned, before: None, due: Due::Nothing, begun: None };
+    pub const NONE: Past<'static> = Past {
+        standing: Standing::Unowned,
+        before: None,
+        due: Due::Nothing,
+        due_under_way: Due::Nothing,
+        begun: None,
+    };
 }
 
 /// How something takes in what it reads only when it starts. Each does what those before it do.
@@ -190,6 +197,15 @@ pub enum Question<'a> {
     Account(account::Ask<'a>),
     /// Does this command exit 0?
     Check(Command<'a>),
+    /// What does the engine know of this container?
+    Container {
+        /// Its name.
+        name: &'a str,
+        /// What it should be made from, where it should.
+        declared: Option<&'a container::Container>,
+    },
+    /// What does the engine know of this network of containers, by its name?
+    Network(&'a str),
     /// How far is the package of this name there?
     Package(&'a str),
     /// What does the service manager know of this unit?
@@ -206,6 +222,8 @@ pub enum Question<'a> {
         /// What it should be: where it is not, whether nft would take this is answered too.
         declared: Option<&'a Ruleset>,
     },
+    /// What is an overlay's interface, or a peer of one, like?
+    Overlay(wireguard::Ask<'a>),
 }
 
 /// What a regular file is compared with. `Debug` shows no bytes: they may be a secret.
@@ -254,6 +272,10 @@ pub enum Answer {
     User(account::UserAnswer),
     /// To [`Question::Check`].
     Check(CheckAnswer),
+    /// To [`Question::Container`].
+    Container(container::ContainerAnswer),
+    /// To [`Question::Network`].
+    Network(container_network::NetworkAnswer),
     /// To [`Question::Package`].
     Package(package::Presence),
     /// To [`Question::Unit`], of the running machine.
@@ -262,6 +284,10 @@ pub enum Answer {
     UnitFile(FileState),
     /// To [`Question::Table`]; `None` where there is no such table.
     Table(Option<Table>),
+    /// To [`wireguard::Ask::Interface`].
+    Overlay(wireguard::Found),
+    /// To [`wireguard::Ask::Peer`].
+    Peer(wireguard::FoundPeer),
     /// The question makes no sense here (a kernel value of a mounted tree), and why.
     NotApplicable(&'static str),
 }
@@ -382,6 +408,22 @@ pub enum Step<'a> {
     },
     /// Run a command to its end; anything but exit 0 is a failure.
     Run(Command<'a>),
+    /// Have the engine do this to a container.
+    Container {
+        /// Its name.
+        name: &'a str,
+        /// What it should be made from, where it should.
+        declared: Option<&'a container::Container>,
+        /// What is done.
+        act: container::Act<'a>,
+    },
+    /// Have the engine do this to a network of containers.
+    Network {
+        /// Its name.
+        name: &'a str,
+        /// What is done.
+        act: container_network::NetworkAct<'a>,
+    },
     /// Install a package.
     Install(package::Install<'a>),
     /// Have the service manager do this to a unit, and see that it lasts.
@@ -397,6 +439,8 @@ pub enum Step<'a> {
     LoadTable(&'a Ruleset),
     /// Delete the table of this family and name.
     DeleteTable(&'a str),
+    /// Do this to an overlay.
+    Overlay(wireguard::Act<'a>),
     /// Remove the entry at this path if it is still of this kind; a directory only when empty.
     Remove {
         /// Where.
@@ -480,8 +524,8 @@ pub struct Verdict<'a> {
     pub steps: Vec<Step<'a>>,
     /// What differs, for a person; empty when nothing does.
     pub detail: String,
-    /// What must be put back when the object is released (a kernel parameter's value), in place of
-    /// what the store holds.
+    /// What the store is to keep of the object in place of what it holds, for when it is released
+    /// (a kernel parameter's value, to be put back) or looked at again (a peer's endpoint).
     pub before: Option<String>,
     /// What the steps amount to for what it follows.
     pub refreshes: Due,
@@ -500,6 +544,8 @@ pub struct Trouble {
     pub cause: String,
     /// The object whose coming would lift it: a user not yet made, a parent not yet there.
     pub awaits: Option<Object>,
+    /// The object whose going would lift it, if it is to go: what holds a port that is wanted.
+    pub in_the_way: Option<Object>,
     /// The declaration reaches for the host itself; nothing of it may be applied.
     pub touches_host: bool,
     /// A directory was to be removed and holds something.
@@ -534,7 +580,14 @@ impl Trouble {
     /// A trouble that waits for nothing.
     pub fn new(doing: impl Into<String>, cause: impl fmt::Display) -> Trouble {
         let (doing, cause) = (doing.into(), cause.to_string());
-        Trouble { doing, cause, awaits: None, touches_host: false, not_empty: false }
+        Trouble {
+            doing,
+            cause,
+            awaits: None,
+            in_the_way: None,
+            touches_host: false,
+            not_empty: false,
+        }
     }
 }
 
@@ -546,6 +599,10 @@ pub trait Resource: fmt::Debug {
     /// What would be owned.
     fn object(&self) -> Object;
 
+    /// What an excerpt does not tell, since what this is a part of is not in it, the name of the
+    /// object does: takes it from there.
+    fn complete(&mut self, _object: &Object) {}
+
     /// What to ask to know whether the machine matches.
     fn question(&self) -> Question<'_>;
 
@@ -555,6 +612,11 @@ pub trait Resource: fmt::Debug {
     /// What makes it restart or reload.
     fn follows(&self) -> Follows {
         Follows::default()
+    }
+
+    /// What the machine makes of it bears the host's own mark, so that the host knows it again.
+    fn is_marked(&self) -> bool {
+        false
     }
 
     /// Its values must not be shown anywhere.

@@ -2,8 +2,11 @@
 
 pub mod apt;
 pub mod authorized_keys;
+pub mod docker;
 pub mod installer;
+pub mod ip;
 pub mod nft;
 pub mod pacman;
 pub mod shadow;
 pub mod systemctl;
+pub mod wg;
