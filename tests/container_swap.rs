@@ -19,9 +19,6 @@ fn script(node: &Node, name: &str, script: &str, more: &str) -> String {
 // R-4 R-6
 #[test]
 fn the_one_before_runs_again_where_the_new_one_fails() {
-    let Some(node) = Node::new("fallback") else { return };
-    node.converge(&node.container("fallback", RUNS));
-    let id = node.engine.told("fallback", "{{.Id}}");
     let well = |command: &str| {
         format!(
             r#","health":{{"command":{command},"interval_s":1,"retries":1}},"wait_healthy_s":2"#
@@ -29,7 +26,7 @@ fn the_one_before_runs_again_where_the_new_one_fails() {
     };
     let never = well(r#"["sh","-c","sleep 9"]"#);
     let unwell = well(r#"["sh","-c","echo not well; exit 1"]"#);
-    for (command, more, why) in [
+    let cases = [
         ("echo one; echo two >&2; exit 7", "", &["its log ends", r#""two""#][..]),
         ("echo late; sleep 1; exit 1", "", &["its log ends", r#""late""#]),
         ("exec sleep 1000", &unwell, &["it is unhealthy", "not well"]),
@@ -52,105 +49,101 @@ fn the_one_before_runs_again_where_the_new_one_fails() {
             r#","mounts":[{"source":"/none/here","target":"/x"}]"#,
             &["bind source path does not exist"],
         ),
-    ] {
-        let failed = node.apply(&script(&node, "fallback", command, more));
+    ];
+    Node::each("fallback", &cases, |node, name, (command, more, why)| {
+        node.converge(&node.container(name, RUNS));
+        let id = node.engine.told(name, "{{.Id}}");
+        let failed = node.apply(&script(node, name, command, more));
         assert_eq!(failed.code, 1, "{command}{more}: {}", failed.out);
         let [[stage, _, cause]] = &failed.errors()[..] else { panic!("{}", failed.out) };
         assert_eq!(stage, "step");
-        for word in why {
+        for word in *why {
             assert!(cause.contains(word), "{word}: {cause}");
         }
-        assert_eq!(node.engine.told("fallback", "{{.Id}}"), id, "{cause}");
-        assert_eq!(node.engine.containers("fallback"), ["fallback running"], "{cause}");
-        assert_eq!(node.engine.told("fallback", "{{.HostConfig.RestartPolicy.Name}}"), "always");
-    }
-    let back = node.converge(&node.container("fallback", RUNS));
-    assert_eq!(back.detail("fallback"), "finished before an interruption could record it");
-    assert_eq!(node.engine.told("fallback", "{{.Id}}"), id);
-    node.converge("");
+        let runs = [format!("{name} running")];
+        assert_eq!(node.engine.containers(name), runs, "{cause}");
+        assert_eq!(node.engine.told(name, "{{.HostConfig.RestartPolicy.Name}}"), "always");
+        let back = node.converge(&node.container(name, RUNS));
+        assert_eq!(back.detail(name), "finished before an interruption could record it");
+        assert_eq!(node.engine.told(name, "{{.Id}}"), id, "{cause}");
+        node.idle();
+    });
+}
 
-    // Without one before, what fails stays for a person to look at, and is looked at again.
-    let first = node.apply(&script(&node, "fallback", "echo no; exit 1", ""));
-    assert_eq!(first.outcomes(), ["fallback failed"]);
+// R-4
+#[test]
+fn what_fails_with_none_before_it_stays_and_is_looked_at_again() {
+    let Some(node) = Node::new("first") else { return };
+    let first = node.apply(&script(&node, "first", "echo no; exit 1", ""));
+    assert_eq!(first.outcomes(), ["first failed"]);
     let again = node.reconcile();
     assert!(again.errors()[0][2].contains(r#"its log ends "no""#), "{}", again.out);
-    let mended = node.converge(&node.container("fallback", RUNS));
-    assert!(mended.outcomes()[0].starts_with("fallback c"), "{}", mended.out);
-    assert_eq!(node.engine.containers("fallback"), ["fallback running"]);
+    let mended = node.converge(&node.container("first", RUNS));
+    assert!(mended.outcomes()[0].starts_with("first c"), "{}", mended.out);
+    assert_eq!(node.engine.containers("first"), ["first running"]);
     node.converge("");
 }
 
 // R-6
 #[test]
 fn killed_at_every_step_of_a_replacement_the_next_run_ends_with_the_right_one() {
-    let Some(node) = Node::new("killed") else { return };
-    let networks = r#"{"id":"n","type":"container_network","name":"killed-a"},
-        {"id":"m","type":"container_network","name":"killed-b"}"#;
-    let declared = |nth: usize| {
-        let more = format!(
-            r#","env":{{"N":"{nth}"}},"networks":["killed-a","killed-b"],"wait_healthy_s":30,
-            "health":{{"command":["true"],"interval_s":1}}"#
-        );
-        format!("{networks},{}", script(&node, "killed", "exec sleep 1000", &more))
-    };
-    let right = |nth: usize, at: &str| {
-        assert_eq!(node.engine.containers("killed"), ["killed running"], "{at}");
-        assert_eq!(node.engine.told("killed", "{{json .Config.Env}}"), format!(r#"["N={nth}"]"#));
-        assert_eq!(node.engine.told("killed", "{{len .NetworkSettings.Networks}}"), "2", "{at}");
-        let policy = node.engine.told("killed", "{{.HostConfig.RestartPolicy.Name}}");
-        assert_eq!(policy, "always", "{at}");
-    };
-    node.converge(&declared(0));
-    let calls = node.scratch.join("calls");
-    let count = || fs::read_to_string(&calls).unwrap_or_default().lines().count();
-    let tally = |then: &str| {
-        format!(
-            "case $call in create|update|stop|rename|start|rm|'network connect')
-            echo $call >>{0}; if [ $(wc -l <{0}) = {then} ]; then",
-            calls.display()
-        )
-    };
-    node.intercept(&(tally("0") + " :; fi;; esac"));
-    node.converge(&declared(1));
-    let steps = count();
-    assert_eq!(
-        fs::read_to_string(&calls).unwrap().split_whitespace().collect::<Vec<_>>(),
-        ["create", "network", "connect", "update", "stop", "rename", "rename", "start", "rm"]
-    );
-    let mut nth = 1;
+    let steps = ["create", "network connect", "update", "stop", "rename", "rename", "start", "rm"];
     // Before each, which is after the one before it; and after the last.
-    for step in 1..=steps + 1 {
-        nth += 1;
+    let cases: Vec<usize> = (1..=steps.len() + 1).collect();
+    Node::each("killed", &cases, |node, name, &step| {
+        let networks = ["a", "b"].map(|it| {
+            format!(r#"{{"id":"{it}","type":"container_network","name":"{name}-{it}"}}"#)
+        });
+        let declared = |nth: &str| {
+            let more = format!(
+                r#","env":{{"N":"{nth}"}},"networks":["{name}-a","{name}-b"],"wait_healthy_s":30,
+                "health":{{"command":["true"],"interval_s":1}}"#
+            );
+            format!("{},{}", networks.join(","), script(node, name, "exec sleep 1000", &more))
+        };
+        let calls = node.scratch.join("calls");
         let _ = fs::remove_file(&calls);
-        let first = if step > steps { "\"$real\" \"$@\" >/dev/null;" } else { "" };
-        let kill = format!(" {first} kill -9 $PPID; exit; fi;; esac");
-        node.intercept(&(tally(&step.min(steps).to_string()) + &kill));
-        let killed = node.apply(&declared(nth));
+        let kill = |at: usize, first: &str| {
+            format!(
+                "case $call in create|update|stop|rename|start|rm|'network connect')
+                echo $call >>{0}; if [ $(wc -l <{0}) = {at} ]; then
+                {first} kill -9 $PPID; exit; fi;; esac",
+                calls.display()
+            )
+        };
+        let (old, new) = (format!("{step}-old"), format!("{step}-new"));
+        node.converge(&declared(&old));
+        match step > steps.len() {
+            false => node.intercept(&kill(step, "")),
+            true => node.intercept(&kill(steps.len(), "\"$real\" \"$@\" >/dev/null;")),
+        }
+        let killed = node.apply(&declared(&new));
         assert_ne!(killed.code, 0, "{}", killed.err);
+        let made = fs::read_to_string(&calls).unwrap();
+        assert!(made.lines().eq(steps.into_iter().take(step)), "{made}");
         node.real();
         let at = format!("killed at step {step}");
         // Every second time another declaration comes after it.
-        if step % 2 == 0 {
-            nth += 1;
-            node.converge(&declared(nth));
-        } else {
-            let run = node.reconcile();
-            assert_eq!(run.code, 0, "{at}: {}{}", run.out, run.err);
-        }
-        right(nth, &at);
-    }
-    node.idle();
-    node.converge("");
-    assert_eq!(node.engine.containers("killed"), [""; 0]);
+        let last = match step % 2 {
+            0 => format!("{step}-other"),
+            _ => new,
+        };
+        let run = node.apply(&declared(&last));
+        assert_eq!(run.code, 0, "{at}: {}{}", run.out, run.err);
+        assert_eq!(node.engine.containers(name), [format!("{name} running")], "{at}");
+        assert_eq!(node.engine.told(name, "{{json .Config.Env}}"), format!(r#"["N={last}"]"#));
+        let told = "{{len .NetworkSettings.Networks}} {{.HostConfig.RestartPolicy.Name}}";
+        assert_eq!(node.engine.told(name, told), "2 always", "{at}");
+        node.idle();
+    });
 }
 
 // R-6 R-9
 #[test]
 fn killed_in_a_fallback_or_a_removal_the_next_run_ends_it() {
-    let Some(node) = Node::new("mid") else { return };
-    let good = node.container("mid", RUNS);
-    let bad = script(&node, "mid", "exit 1", "");
-    for (step, nth) in [("rm", 1), ("rename", 3), ("update", 2), ("start", 2)] {
+    let cases = [("rm", 1), ("rename", 3), ("update", 2), ("start", 2)];
+    Node::each("fell", &cases, |node, name, (step, nth)| {
+        let good = node.container(name, RUNS);
         node.converge(&good);
         let calls = node.scratch.join("calls");
         let _ = fs::remove_file(&calls);
@@ -159,25 +152,25 @@ fn killed_in_a_fallback_or_a_removal_the_next_run_ends_it() {
              {{ kill -9 $PPID; exit; }}; }}",
             calls.display()
         ));
-        let killed = node.apply(&bad);
+        let killed = node.apply(&script(node, name, "exit 1", ""));
         assert!(killed.out.is_empty(), "{}", killed.out);
         node.real();
         let failed = node.reconcile();
-        assert_eq!(failed.outcomes(), ["mid failed"], "{step}: {}", failed.out);
-        assert_eq!(node.engine.containers("mid"), ["mid running"], "{step}");
+        assert_eq!(failed.outcomes(), [format!("{name} failed")], "{step}: {}", failed.out);
+        assert_eq!(node.engine.containers(name), [format!("{name} running")], "{step}");
         node.converge(&good);
-        assert_eq!(node.engine.containers("mid"), ["mid running"], "{step}");
+        assert_eq!(node.engine.containers(name), [format!("{name} running")], "{step}");
         node.idle();
-    }
-    for step in ["stop", "rm"] {
-        node.converge(&good);
+    });
+    Node::each("left", &["stop", "rm"], |node, name, step| {
+        node.converge(&node.container(name, RUNS));
         node.intercept(&format!("[ $call != {step} ] || {{ kill -9 $PPID; exit; }}"));
         node.apply("");
         node.real();
         let gone = node.converge("");
-        assert_eq!(gone.outcomes(), ["mid removed"], "{step}");
-        assert_eq!(node.engine.containers("mid"), [""; 0]);
-    }
+        assert_eq!(gone.outcomes(), [format!("{name} removed")], "{step}");
+        assert_eq!(node.engine.containers(name), [""; 0]);
+    });
 }
 
 // R-5

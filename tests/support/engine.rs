@@ -47,7 +47,9 @@ pub struct Engine {
 
 impl Engine {
     /// The engine that the tests of this binary share; `None` where the test has to be skipped.
-    pub fn shared(test: &str) -> Option<&'static Engine> {
+    pub fn shared() -> Option<&'static Engine> {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("containers");
         static SHARED: OnceLock<Result<Engine, String>> = OnceLock::new();
         let programs = ["dockerd", "docker", "docker-registry", "busybox", "nsenter", "ip"];
         if euid() != 0 {
@@ -175,10 +177,27 @@ pub struct Node {
 }
 
 impl Node {
-    /// `name` is the test's, and begins the names of its containers.
+    /// `name` is this one's alone, and begins the names of its containers.
     pub fn new(name: &str) -> Option<Node> {
-        let engine = Engine::shared(name)?;
+        let engine = Engine::shared()?;
         Some(Node { engine, scratch: Scratch::new(name) })
+    }
+
+    /// Has `test` try each of `cases`, on a few nodes at once: what they do is mostly to wait.
+    pub fn each<T: Sync>(name: &str, cases: &[T], test: impl Fn(&Node, &str, &T) + Sync) {
+        if Engine::shared().is_none() {
+            return;
+        }
+        let few = cases.len().div_ceil(3);
+        std::thread::scope(|scope| {
+            for (nth, some) in cases.chunks(few).enumerate() {
+                let (name, test) = (format!("{name}-{nth}"), &test);
+                scope.spawn(move || {
+                    let Some(node) = Node::new(&name) else { return };
+                    some.iter().for_each(|case| test(&node, &name, case));
+                });
+            }
+        });
     }
 
     /// Runs the host on the engine's machine, whose files are this machine's.

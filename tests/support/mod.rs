@@ -10,6 +10,7 @@ pub mod golden;
 pub mod net;
 pub mod root;
 pub mod said;
+pub mod service;
 pub mod site;
 pub mod snapshot;
 pub mod strace;

@@ -4,9 +4,10 @@
 //! it, so that neither can know what the other does not.
 
 mod commands;
-mod config;
+mod errand;
 mod hold;
 mod look;
+mod serve;
 mod show;
 mod table;
 mod watch;
@@ -22,7 +23,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use crate::declaration::fault::quoted;
 use crate::declaration::near::nearest;
 use crate::error::Error;
-use crate::report::Trigger;
+pub use errand::errand_main;
 use table::{Command, Flag, COMMANDS, FLAGS};
 
 /// What a person asked for.
@@ -48,7 +49,6 @@ pub(crate) struct Invocation {
     pub pause_for: Option<Duration>,
     pub discard_state: bool,
     pub keep_reachable: Option<String>,
-    pub trigger: Option<Trigger>,
 }
 
 /// When to colour what a person reads.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::{text, Color, Invocation};
 use crate::declaration::fault::quoted;
 use crate::error::Error;
-use crate::report::Trigger;
 
 /// A command that this host knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
+    Run,
     Apply,
     Plan,
     Check,
@@ -69,6 +69,22 @@ impl Command {
 
 pub(crate) static COMMANDS: &[CommandEntry] = &[
     CommandEntry {
+        command: Command::Run,
+        name: "run",
+        usage: "",
+        wants: "",
+        operands: (0, 0),
+        flags: &[],
+        summary: "be the service: hold the machine to what it was told",
+        detail:
+            "Stays in the foreground. A pass is made at the start, by the timer, when somebody \
+                 changed the store, and within a second of the moment at which something declared \
+                 was altered. SIGHUP reads the configuration again and makes a pass at once; \
+                 SIGTERM lets the pass that runs finish the resource in hand. The service manager \
+                 is told what is going on, and log lines carry priorities where the journal reads \
+                 them.",
+    },
+    CommandEntry {
         command: Command::Apply,
         name: "apply",
         usage: "FILE | --bundle [FILE]",
@@ -119,7 +135,7 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         usage: "",
         wants: "",
         operands: (0, 0),
-        flags: &["keep-reachable", "trigger"],
+        flags: &["keep-reachable"],
         summary: "hold this machine to what it was told before",
         detail: "One pass over the declarations that the store holds: bundle, local, link. \
                  Drift is corrected; what failed before is tried again, and so is what was \
@@ -341,24 +357,6 @@ pub(crate) static FLAGS: &[Flag] = &[
                 return Err(Error::Usage(why));
             }
             set(&mut it.keep_reachable, value)
-        },
-    },
-    Flag {
-        long: "trigger",
-        short: None,
-        value: Some("WHAT"),
-        everywhere: false,
-        summary: "what started the pass, as the service says [command]",
-        set: |it, value| {
-            let value = text(value)?;
-            let trigger = Trigger::from_word(&value).ok_or_else(|| {
-                Error::Usage(format!(
-                    "--trigger wants start, declaration, timer, reconnect, drift or command, \
-                     not {}",
-                    quoted(&value)
-                ))
-            })?;
-            set(&mut it.trigger, trigger)
         },
     },
     Flag {

@@ -5,14 +5,18 @@
 //! Paths are relative to a root and never leave it; nothing here follows a last name.
 
 mod accounts;
+mod beside;
 mod bundle;
 mod change;
 mod child;
 mod clock;
+mod drift;
 mod engine;
+mod events;
 mod fetch;
 mod files;
 mod filter;
+mod notify;
 mod overlays;
 mod package_lock;
 mod packages;
@@ -28,9 +32,13 @@ mod way;
 mod words;
 mod xattr;
 
+pub use beside::{Beside, End};
 pub use bundle::{open_bundle, read_declaration};
-pub use clock::{fill, now, pause, random_id, uptime};
+pub use clock::{dice, fill, monotonic_us, now, pause, random_id, uptime};
+pub use drift::{Armed, Drift, Watched};
+pub use events::{wait, Inotify, Seen, Signals, Timer};
 pub use fetch::{fetch_main, FETCH_ARGUMENT};
+pub use notify::Notify;
 pub use place::Staged;
 pub use sys::set_out;
 pub use way::{addresses, reach};

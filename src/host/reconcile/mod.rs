@@ -56,6 +56,20 @@ pub trait Watch {
 
     /// Someone asked the pass to end; it does so before the next resource.
     fn interrupted(&self) -> bool;
+
+    /// Something else keeps altering this resource, as far as is known.
+    fn is_contested(&self, source: Source, id: &str) -> bool {
+        let _ = (source, id);
+        false
+    }
+
+    /// Everything declared is looked at from here on: whoever wants to see what others do to it
+    /// begins now. Comes again after the last step, once all of it is to be looked at again. Says
+    /// whether anybody watches, since then nothing may be left out.
+    fn looking(&mut self, machine: &mut Machine, works: &[Work<'_>]) -> bool {
+        let _ = (machine, works);
+        false
+    }
 }
 
 /// How a pass is to be made.
@@ -122,6 +136,7 @@ pub fn reconcile<'p, 'd>(
             pass.end(error);
         }
     }
+    let _ = pass.options.watch.looking(pass.machine, works);
     works.iter().for_each(|work| pass.machine.expect(work.declaration));
     let mut covered = Vec::with_capacity(works.len());
     for work in works {

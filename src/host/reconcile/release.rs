@@ -261,8 +261,10 @@ impl Pass<'_> {
             Err(trouble) => return Gone::Not(trouble),
         };
         // What cannot be undone keeps nothing else from it: a lock that fails leaves no keys.
-        let taken = steps.iter().map(|step| self.machine.take(step, undo.limit()));
-        let taken = taken.fold(Ok(()), |before, one| before.and(one));
+        let mut taken = Ok(());
+        for step in &steps {
+            taken = taken.and(self.machine.take(step, undo.limit()));
+        }
         match taken.and_then(|()| self.farewell(&leaving, undo)) {
             Ok(farewell) if farewell.steps.is_empty() => farewell.into(),
             Ok(farewell) => {
@@ -369,6 +371,7 @@ impl Pass<'_> {
             took_ms: 0,
             detail,
             diff: None,
+            contested: false,
             position: None,
         });
     }

@@ -42,6 +42,7 @@ impl<'d> Turn<'d> {
             took_ms,
             detail: detail.into(),
             diff: None,
+            contested: false,
             position: self.answers,
         }
     }

@@ -449,7 +449,12 @@ impl State {
         }
         let id = record.id.as_deref().map(Into::into);
         let (source, serial, at) = (record.source, record.serial, record.at.0);
-        self.notes.push(Note { kind, id, source, serial, at, body });
+        let note = Note { kind, id, source, serial, at, body };
+        // A report under an id that waits already takes its place: others were merged into it.
+        match self.notes.iter_mut().find(|it| it.kind == kind && it.id == note.id) {
+            Some(known) => *known = note,
+            None => self.notes.push(note),
+        }
     }
 
     fn succeed(&mut self, source: Source, id: &str) {
