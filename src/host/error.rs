@@ -22,6 +22,8 @@ pub enum Stage {
     Release,
     /// The observation of everything after a pass that changed something.
     Closing,
+    /// Seeing whether what must stay reachable still is.
+    Guard,
     /// A person or the service manager asked the pass to end.
     Interrupted,
 }

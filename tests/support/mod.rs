@@ -7,6 +7,7 @@
 pub mod broken;
 pub mod engine;
 pub mod golden;
+pub mod net;
 pub mod root;
 pub mod said;
 pub mod service;

@@ -19,7 +19,7 @@ use crate::declaration::{self, Declaration, Declared, Fault, Own};
 use crate::error::{Error, Stage};
 use crate::machine::{self, Machine};
 use crate::plan::Claims;
-use crate::reconcile::{paused_report, reconcile, refused_report, Ledger, Options, Work};
+use crate::reconcile::{paused_report, reconcile, refused_report, Ledger, Options, Way, Work};
 use crate::report::{Failure, Outcome, Report, Trigger, PLAN, REPORT};
 use crate::resource::RootPath;
 use crate::spool;
@@ -185,6 +185,7 @@ fn declared(it: &Invocation, place: &Place) -> Result<(Source, Declaration, Stri
 fn apply(it: &Invocation) -> Result<u8, Error> {
     let place = Place::of(it)?;
     let (source, declaration, what) = declared(it, &place)?;
+    let keep = keep(it)?;
     let mut machine = place.machine()?;
     let fresh = !place.state.join(store::JOURNAL).exists();
     if fresh {
@@ -205,11 +206,12 @@ fn apply(it: &Invocation) -> Result<u8, Error> {
     let declaration = std::mem::ManuallyDrop::new(declaration);
     let (machine, store, secrets) = (&mut machine, &mut store, secrets.as_ref());
     let works = [Work { source, declaration: &declaration }];
-    pass(it, Hands { place: &place, machine, store, secrets }, &works)
+    pass(it, Hands { place: &place, machine, store, secrets }, &works, keep)
 }
 
 fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
     let place = Place::of(it)?;
+    let keep = keep(it)?;
     let mut machine = place.machine()?;
     let mut store = place.store()?;
     let secrets = Secrets::read(&place.state)?;
@@ -218,7 +220,12 @@ fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
         show::note("nothing has been declared to this host yet; apply a declaration first");
     }
     let (machine, store, secrets) = (&mut machine, &mut store, secrets.as_ref());
-    pass(it, Hands { place: &place, machine, store, secrets }, &works(&declared))
+    pass(it, Hands { place: &place, machine, store, secrets }, &works(&declared), keep)
+}
+
+/// What has to stay reachable; looked up before anything is touched.
+fn keep(it: &Invocation) -> Result<Option<Way>, Error> {
+    it.keep_reachable.as_deref().map(Way::to).transpose()
 }
 
 /// Has the machine know by the host's key what the host made.
@@ -259,7 +266,12 @@ pub(super) struct Hands<'h> {
 }
 
 /// A pass over `works`, unless a person holds the machine still; its report is said.
-fn pass(it: &Invocation, mut hands: Hands<'_>, works: &[Work]) -> Result<u8, Error> {
+fn pass(
+    it: &Invocation,
+    mut hands: Hands<'_>,
+    works: &[Work],
+    keep: Option<Way>,
+) -> Result<u8, Error> {
     if let Some(paused) = accept::paused(hands.store.state(), machine::now()).filter(|_| !it.quiet)
     {
         let until = paused.until.map_or("resume".into(), |until| When(until).to_string());
@@ -271,6 +283,7 @@ fn pass(it: &Invocation, mut hands: Hands<'_>, works: &[Work]) -> Result<u8, Err
         diffs: it.json || it.verbose,
         claims: claims(it),
         own: &hands.place.own,
+        keep,
         watch: &mut watch,
     };
     let report = recorded_pass(&mut hands, works, options)?;
@@ -290,7 +303,7 @@ pub(super) fn recorded_pass<'d>(
     options: Options<'_>,
 ) -> Result<Report<'d>, Error> {
     let Hands { place, machine, store, secrets } = hands;
-    let Options { trigger, diffs, claims, own, watch } = options;
+    let Options { trigger, diffs, claims, own, keep, watch } = options;
     if let Some(paused) = accept::paused(store.state(), machine::now()) {
         let report = paused_report(works, trigger, &paused.reason);
         store.flush()?;
@@ -298,7 +311,7 @@ pub(super) fn recorded_pass<'d>(
     }
     mark(machine, *secrets);
     let sends_diffs = place.config.report_diffs;
-    let options = Options { trigger, diffs: diffs || sends_diffs, claims, own, watch };
+    let options = Options { trigger, diffs: diffs || sends_diffs, claims, own, keep, watch };
     let mut report = reconcile(machine, Ledger::live(store, *secrets), works, options)?;
     let is_news = store.state().last_pass().is_some_and(|pass| *pass.id == *report.id);
     if is_news && spool::is_wanted(&place.state) {
@@ -330,6 +343,7 @@ fn plan(it: &Invocation) -> Result<u8, Error> {
         diffs: true,
         claims: claims(it),
         own: &place.own,
+        keep: None,
         watch: &mut watch,
     };
     let ledger = Ledger::dry(&reading, secrets.as_ref());

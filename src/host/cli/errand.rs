@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::commands::{in_force, recorded_pass, works, Hands, Place};
 use super::table::Command;
 use super::watch::{interrupted, listen};
-use super::{parse, Invocation};
+use super::{parse, show, Invocation};
 use crate::accept;
 use crate::error::{Error, Stage};
 use crate::machine::{self, Drift, Machine, Watched};
@@ -127,6 +127,7 @@ fn pass(
         diffs: false,
         claims: Claims::BySource,
         own: &place.own,
+        keep: None,
         watch: &mut watch,
     };
     let (machine, secrets) = (&mut machine, secrets.as_ref());
@@ -193,6 +194,10 @@ impl Watch for Teller {
     }
 
     fn releasing(&mut self, _: &[Owned<'_>]) {}
+
+    fn notice(&mut self, said: &str) {
+        show::note(said);
+    }
 
     fn interrupted(&self) -> bool {
         interrupted()

@@ -222,6 +222,9 @@ pub(super) fn status(it: &Invocation, place: &Place) -> Result<u8, Error> {
         let whole = if declared.whole { "applied whole" } else { "not yet applied whole" };
         let (source, accepted) = (declared.source, &declared.accepted);
         out += &format!("{source:<6}{serial} accepted {accepted}, {whole}\n");
+        if let Some(reason) = &declared.quarantined {
+            out += &format!("{source:<6} quarantined: {}\n", plain(reason));
+        }
     }
     out += &format!("owns {}\n", counted(status.owned, "object"));
     if let Some(pass) = &status.last_pass {
@@ -311,6 +314,9 @@ struct Declared {
     sha256: String,
     accepted: String,
     whole: bool,
+    /// It cut the way to this machine, and is not tried again unasked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quarantined: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -363,6 +369,7 @@ impl Status {
                 sha256: crate::digest::hex(&accepted.sha256),
                 accepted: When(accepted.at).to_string(),
                 whole: state.is_whole(source),
+                quarantined: state.quarantined(source).map(|it| it.reason.to_string()),
             })
         };
         let pass = |pass: &store::LastPass| LastPass {

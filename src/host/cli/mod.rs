@@ -48,6 +48,7 @@ pub(crate) struct Invocation {
     pub reason: Option<String>,
     pub pause_for: Option<Duration>,
     pub discard_state: bool,
+    pub keep_reachable: Option<String>,
 }
 
 /// When to colour what a person reads.

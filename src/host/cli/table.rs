@@ -90,7 +90,7 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         usage: "FILE | --bundle [FILE]",
         wants: "a declaration FILE, - for standard input, or --bundle",
         operands: (1, 1),
-        flags: &["bundle", "take"],
+        flags: &["bundle", "take", "keep-reachable"],
         summary: "make this machine match a declaration, once",
         detail: "FILE holds a declaration; - reads it from standard input. Nothing is touched \
                  unless all of it is understood. Each resource is made to match in the order \
@@ -99,7 +99,11 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
                  to do.\n\n\
                  With --bundle the file must belong to root, or to the user the host runs as, and \
                  be writable by nobody else; then it may carry actions. Without a FILE it is \
-                 ROOT/etc/mesh-host/substrate.lock.",
+                 ROOT/etc/mesh-host/substrate.lock.\n\n\
+                 With --keep-reachable a change of the packet filter or of an overlay after which \
+                 a connection to HOST:PORT, which could be made before, can no longer be made is \
+                 undone within seconds: the apply fails, and the declaration is quarantined until \
+                 there is another, or a person tries it again.",
     },
     CommandEntry {
         command: Command::Plan,
@@ -131,10 +135,11 @@ pub(crate) static COMMANDS: &[CommandEntry] = &[
         usage: "",
         wants: "",
         operands: (0, 0),
-        flags: &[],
+        flags: &["keep-reachable"],
         summary: "hold this machine to what it was told before",
         detail: "One pass over the declarations that the store holds: bundle, local, link. \
-                 Drift is corrected; what failed before is tried again.",
+                 Drift is corrected; what failed before is tried again, and so is what was \
+                 quarantined, since a person asks.",
     },
     CommandEntry {
         command: Command::Status,
@@ -337,6 +342,22 @@ pub(crate) static FLAGS: &[Flag] = &[
         everywhere: false,
         summary: "take over what another source owns, for good",
         set: |it, _| raise(&mut it.take),
+    },
+    Flag {
+        long: "keep-reachable",
+        short: None,
+        value: Some("HOST:PORT"),
+        everywhere: false,
+        summary: "undo a change that cuts the way there",
+        set: |it, value| {
+            let value = text(value)?;
+            let port = value.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+            if port.is_none_or(|(_, port)| !port.parse().is_ok_and(|port: u16| port > 0)) {
+                let why = format!("--keep-reachable wants HOST:PORT, not {}", quoted(&value));
+                return Err(Error::Usage(why));
+            }
+            set(&mut it.keep_reachable, value)
+        },
     },
     Flag {
         long: "exit-code",

@@ -82,6 +82,11 @@ impl Watch for Terminal {
         }
     }
 
+    fn notice(&mut self, said: &str) {
+        self.clear();
+        show::note(said);
+    }
+
     fn interrupted(&self) -> bool {
         interrupted()
     }

@@ -15,6 +15,7 @@ mod engine;
 mod events;
 mod fetch;
 mod files;
+mod filter;
 mod notify;
 mod overlays;
 mod package_lock;
@@ -27,6 +28,7 @@ mod sysctl;
 #[cfg(test)]
 mod tests;
 mod units;
+mod way;
 mod words;
 mod xattr;
 
@@ -39,6 +41,7 @@ pub use fetch::{fetch_main, FETCH_ARGUMENT};
 pub use notify::Notify;
 pub use place::Staged;
 pub use sys::set_out;
+pub use way::{addresses, reach};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,6 +52,7 @@ use child::{Call, Ended, How, Unrun};
 use engine::Engine;
 use fetch::Fetcher;
 use files::Reader;
+use filter::Tables;
 use overlays::{Chest, Overlays};
 use packages::Packages;
 use place::{Dirty, Filling};
@@ -69,6 +73,7 @@ use crate::resource::{
 const MOST_DESCRIPTORS: usize = 4096;
 
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
+const NO_FILTER: &str = "the packet filter is the running kernel's, not a mounted tree's";
 const NO_ENGINE: &str = "containers belong to the running machine, not to a mounted tree";
 const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
 
@@ -89,6 +94,7 @@ pub struct Machine {
     reader: Reader,
     accounts: Accounts,
     units: Units,
+    tables: Tables,
     overlays: Overlays,
     engine: Engine,
     fetcher: Fetcher,
@@ -118,6 +124,7 @@ impl Machine {
             reader: Reader::new(),
             accounts: Accounts::default(),
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
+            tables: Tables::default(),
             overlays,
             engine: Engine::default(),
             fetcher: Fetcher::default(),
@@ -161,6 +168,7 @@ impl Machine {
                 // Their tools tell of everything that there is, whatever is asked.
                 Question::Package(_) | Question::Overlay(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
+                Question::Table { table, .. } => self.tables.expect(table),
             }
         }
     }
@@ -191,6 +199,8 @@ impl Machine {
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
             }
+            Question::Table { .. } if !self.is_host => Ok(Answer::NotApplicable(NO_FILTER)),
+            Question::Table { table, declared } => self.tables.ask(table, declared, limit),
             Question::Overlay(ask) => {
                 self.see();
                 self.overlays.ask(ask, &mut self.root, &mut self.reader, limit)
@@ -265,6 +275,8 @@ impl Machine {
                 self.units.reload_manager(limit)?;
                 Ok(Staged::nothing())
             }
+            Step::LoadTable(ruleset) => self.filter(|| filter::load(ruleset, limit)),
+            Step::DeleteTable(table) => self.filter(|| filter::delete(table, limit)),
             Step::Overlay(ref act) => {
                 self.forget();
                 let Machine { root, reader, fetcher, overlays, .. } = self;
@@ -321,7 +333,8 @@ impl Machine {
             | Question::Container { .. }
             | Question::Network(_)
             | Question::Package(_)
-            | Question::Overlay(_) => Ok(()),
+            | Question::Overlay(_)
+            | Question::Table { .. } => Ok(()),
         };
         match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
@@ -338,6 +351,26 @@ impl Machine {
         };
         place::unlink_stray(&spot.dir, &place::temporary(path))
             .map_err(|error| trouble(path, "clean up beside", words(&error)))
+    }
+
+    /// A table of the packet filter as it is, in nft's words, to be put back by
+    /// [`Machine::restore_table`]; `None` where there is none, or none that can be listed.
+    pub fn table_text(&mut self, table: &str, limit: Duration) -> Option<String> {
+        if self.is_host {
+            filter::text_of(table, limit)
+        } else {
+            None
+        }
+    }
+
+    /// Puts a table back as [`Machine::table_text`] gave it: where that was nothing, it goes.
+    pub fn restore_table(
+        &mut self,
+        table: &str,
+        text: Option<&str>,
+        limit: Duration,
+    ) -> Result<(), Trouble> {
+        self.filter(|| filter::restore(table, text, limit)).map(drop)
     }
 
     /// The contents of the regular file at `path`, for a person to compare; `None` where there is
@@ -486,6 +519,14 @@ impl Machine {
         Err(Trouble::new(format!("run {}", shown(command)), cause))
     }
 
+    fn filter(&mut self, act: impl FnOnce() -> Result<(), Trouble>) -> Result<Staged, Trouble> {
+        self.forget();
+        match self.is_host {
+            true => act().map(|()| Staged::nothing()),
+            false => Err(Trouble::new("change the packet filter", NO_FILTER)),
+        }
+    }
+
     fn settle_home(&mut self, user: &str, home: Home, limit: Duration) -> Result<Staged, Trouble> {
         self.forget();
         let Machine { root, reader, is_host, accounts, fetcher, .. } = self;
@@ -517,6 +558,7 @@ impl Machine {
         self.accounts.forget();
         self.packages.forget();
         self.units.forget();
+        self.tables.forget();
         self.overlays.forget();
         self.engine.forget();
     }

@@ -27,7 +27,7 @@ use crate::declaration::Own;
 use crate::error::{Error, Stage};
 use crate::machine::Staged;
 use crate::report::Outcome;
-use crate::resource::{Make, Object, RootPath, Standing, Step, Trouble, Verdict};
+use crate::resource::{may_cut, Make, Object, RootPath, Standing, Step, Trouble, Verdict};
 
 /// The most members of a group: bounds what an interruption has to wait for.
 const MAX_MEMBERS: usize = 16_384;
@@ -140,8 +140,13 @@ impl Pass<'_> {
         self.relinked.clear();
         self.seen.1.clear();
         let started = Instant::now();
+        let is_guarded = members.iter().any(Member::may_cut);
+        let guard = if is_guarded { self.arm() } else { None };
         for member in &members {
-            self.intend(member)?;
+            if guard.is_some() && member.may_cut() {
+                self.note_found(&member.object);
+            }
+            self.intend(member, guard.as_deref())?;
         }
         self.ledger.flush()?;
         let mut course = self.stage(&members);
@@ -150,6 +155,9 @@ impl Pass<'_> {
         self.commit(&members, &mut course);
         self.make_durable(&mut course, |_| true);
         self.read_back(&mut members, &mut course);
+        if guard.is_some() {
+            self.keep_reachable(&members, &mut course)?;
+        }
         self.tell_manager(&members, &mut course);
         let each = started.elapsed().as_millis() as u64 / members.len() as u64;
         for (member, progress) in members.into_iter().zip(course) {
@@ -161,14 +169,14 @@ impl Pass<'_> {
     }
 
     /// Writes the intent of everything that the member makes; what merely has to be noted has none.
-    fn intend(&mut self, member: &Member<'_>) -> Result<(), Error> {
+    fn intend(&mut self, member: &Member<'_>, guard: Option<&str>) -> Result<(), Error> {
         if member.verdict.steps.is_empty() {
             return Ok(());
         }
         for parent in member.parents() {
             self.ledger.began_parent(member, &parent)?;
         }
-        self.ledger.began(member)
+        self.ledger.began(member, guard.filter(|_| member.may_cut()))
     }
 
     /// Takes each member's steps, as far as they go before the renames.
@@ -261,6 +269,20 @@ impl Pass<'_> {
         }
     }
 
+    /// Whatever became of a step, the way must be open after it.
+    fn keep_reachable(
+        &mut self,
+        members: &[Member<'_>],
+        course: &mut [Progress],
+    ) -> Result<(), Error> {
+        for (member, progress) in members.iter().zip(course).filter(|(it, _)| it.may_cut()) {
+            if let Some(trouble) = self.keep_way(member)? {
+                progress.fail(Stage::Guard, trouble);
+            }
+        }
+        Ok(())
+    }
+
     /// Nothing has changed since the turn's resource was looked at, and found as declared.
     fn saw(&mut self, turn: Turn<'_>) {
         let (source, seen) = &mut self.seen;
@@ -304,7 +326,8 @@ impl Pass<'_> {
         progress: Progress,
         took_ms: u64,
     ) -> Result<(), Error> {
-        if !matches!(progress, Progress::Going(_)) {
+        // What a guard undid it has taken back itself.
+        if !matches!(progress, Progress::Going(_) | Progress::Failed(Stage::Guard, ..)) {
             self.withdraw(&member, progress.taken())?;
         }
         match progress {
@@ -371,6 +394,11 @@ impl Pass<'_> {
 }
 
 impl Member<'_> {
+    /// Its steps can cut the way to this machine.
+    fn may_cut(&self) -> bool {
+        !self.verdict.steps.is_empty() && may_cut(self.turn.declared().resource.kind())
+    }
+
     /// The missing parents that are made with it.
     fn parents(&self) -> Vec<RootPath> {
         let steps = self.verdict.steps.iter().filter_map(places);

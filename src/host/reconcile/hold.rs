@@ -9,7 +9,7 @@ use super::turn::Turn;
 use super::{Pass, Work};
 use crate::error::Error;
 use crate::report::Outcome;
-use crate::resource::Object;
+use crate::resource::{may_cut, Object};
 use crate::store::Source;
 
 impl Pass<'_> {
@@ -62,9 +62,13 @@ impl Pass<'_> {
         self.stops_at_failure = false;
         for (object, nth, form) in &held.forms {
             let declaration = &held.declarations[*nth];
+            if self.hands_off && may_cut(declaration.resources[*form].resource.kind()) {
+                continue;
+            }
             let answers = position(object);
             self.turn(Turn { source, declaration, position: *form, answers }, &mut group)?;
         }
+        self.hands_off = false;
         self.flush(&mut group)
     }
 

@@ -7,6 +7,7 @@ use super::turn::Turn;
 use super::Work;
 use crate::accept;
 use crate::declaration::{self, Declaration, Declared, Own};
+use crate::digest::Sha256;
 use crate::error::{Error, Stage};
 use crate::machine;
 use crate::report::{Outcome, Report};
@@ -170,13 +171,16 @@ impl<'s> Ledger<'s> {
         declaration::form(turn.declaration, turn.position, &mut name)
     }
 
-    pub(super) fn began(&mut self, member: &Member<'_>) -> Result<(), Error> {
+    /// Under `guard`, where the change can cut the way that it names.
+    pub(super) fn began(&mut self, member: &Member<'_>, guard: Option<&str>) -> Result<(), Error> {
         let record = self.about(Kind::Began, member, &member.object);
         let before = member.verdict.before.as_deref().map(Into::into);
         // A start that outlasts this pass is known by it to the next.
         let starts = member.verdict.refreshes == Due::Restart;
         let started = starts.then(|| self.state().seq());
-        self.append(Record { before, started, ..record })
+        let declared_by = guard.map(|_| Hex(member.turn.declaration.sha256).short());
+        let guard = guard.map(Into::into);
+        self.append(Record { before, started, guard, declared_by, ..record })
     }
 
     pub(super) fn applied(&mut self, member: &Member<'_>) -> Result<(), Error> {
@@ -215,7 +219,7 @@ impl<'s> Ledger<'s> {
         let known = self.state().get(object.as_str());
         if known.is_some_and(|it| !it.implied && it.of_type == "directory") {
             return match kind {
-                Kind::Began => self.again(kind, &object),
+                Kind::Began => self.again(kind, &object, None),
                 _ => Ok(()),
             };
         }
@@ -230,15 +234,23 @@ impl<'s> Ledger<'s> {
         })
     }
 
-    /// Says again what is known of an object that is owned: `Began`, since it is about to go;
-    /// `Applied`, since an interrupted pass had made it.
-    pub(super) fn again(&mut self, kind: Kind, object: &Object) -> Result<(), Error> {
+    /// Says again what is known of an object that is owned: `Began`, since it is about to go, under
+    /// `guard`; `Applied`, since an interrupted pass had made it.
+    pub(super) fn again(
+        &mut self,
+        kind: Kind,
+        object: &Object,
+        guard: Option<&str>,
+    ) -> Result<(), Error> {
         let Some(owned) = self.state().get(object.as_str()) else { return Ok(()) };
         let form = match kind {
             Kind::Began => owned.form.or(owned.pending),
             _ => owned.pending.or(owned.form),
         };
+        let accepted = self.state().accepted(owned.source).filter(|_| guard.is_some());
         let record = Record {
+            guard: guard.map(|guard| guard.to_string().into()),
+            declared_by: accepted.map(|it| Hex(it.sha256).short()),
             source: Some(owned.source),
             object: Some(object.as_str().into()),
             of_type: Some(owned.of_type.to_string().into()),
@@ -257,12 +269,39 @@ impl<'s> Ledger<'s> {
 
     /// Takes an intent back: nothing came of it.
     pub(super) fn withdrawn(&mut self, member: &Member<'_>, object: &Object) -> Result<(), Error> {
+        self.undone(member.turn.source, &member.turn.declared().id, object)
+    }
+
+    /// The same: what came of it has been undone.
+    pub(super) fn undone(
+        &mut self,
+        source: Source,
+        id: &str,
+        object: &Object,
+    ) -> Result<(), Error> {
         self.append(Record {
-            source: Some(member.turn.source),
-            id: Some((&*member.turn.declared().id).into()),
+            source: Some(source),
+            id: Some(id.into()),
             object: Some(object.as_str().into()),
             made: Some(Made::Nothing),
             ..Record::new(Kind::Failed)
+        })
+    }
+
+    /// This declaration is not to be tried again unasked.
+    pub(super) fn quarantined(
+        &mut self,
+        source: Source,
+        sha256: Sha256,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let serial = self.state().accepted(source).and_then(|it| it.serial);
+        self.append(Record {
+            source: Some(source),
+            sha256: Some(Hex(sha256)),
+            serial,
+            reason: Some(reason.into()),
+            ..Record::new(Kind::Quarantined)
         })
     }
 

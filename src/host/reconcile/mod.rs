@@ -6,6 +6,7 @@
 
 mod finish;
 mod group;
+mod guard;
 mod hold;
 mod ledger;
 mod release;
@@ -22,6 +23,8 @@ use crate::resource::{Object, RootPath, Trouble};
 use crate::store::{Kind, Owned, Source};
 
 use group::Group;
+use guard::Watched;
+pub use guard::Way;
 pub use ledger::Ledger;
 use turn::Turn;
 
@@ -47,6 +50,9 @@ pub trait Watch {
 
     /// This will be let go of, in this order, once everything declared matches.
     fn releasing(&mut self, goes: &[Owned<'_>]);
+
+    /// Something that a person should know and that is no failure.
+    fn notice(&mut self, said: &str);
 
     /// Someone asked the pass to end; it does so before the next resource.
     fn interrupted(&self) -> bool;
@@ -76,6 +82,8 @@ pub struct Options<'o> {
     pub claims: Claims,
     /// What is the host's own.
     pub own: &'o Own,
+    /// What has to stay reachable, if it is.
+    pub keep: Option<Way>,
     /// Who watches.
     pub watch: &'o mut dyn Watch,
 }
@@ -89,8 +97,9 @@ pub fn reconcile<'p, 'd>(
     machine: &'p mut Machine,
     ledger: Ledger<'p>,
     works: &[Work<'d>],
-    options: Options<'p>,
+    mut options: Options<'p>,
 ) -> Result<Report<'d>, Error> {
+    let watched = options.keep.take().map(Watched::new);
     let started = machine::now();
     let all = works.iter().map(|work| work.declaration.resources.len()).sum();
     let mut pass = Pass {
@@ -110,6 +119,10 @@ pub fn reconcile<'p, 'd>(
         ways: Ways::new(),
         unclosed: Vec::new(),
         seen: (Source::Bundle, Vec::new()),
+        watched,
+        tripped: Vec::new(),
+        found: HashMap::new(),
+        hands_off: false,
         stops_at_failure: false,
         not_met: HashSet::new(),
         ended: None,
@@ -118,6 +131,11 @@ pub fn reconcile<'p, 'd>(
         all,
     };
     pass.sweep();
+    if !pass.ledger.is_dry() {
+        if let Err(error) = pass.finish_guards() {
+            pass.end(error);
+        }
+    }
     let _ = pass.options.watch.looking(pass.machine, works);
     works.iter().for_each(|work| pass.machine.expect(work.declaration));
     let mut covered = Vec::with_capacity(works.len());
@@ -207,6 +225,15 @@ struct Pass<'p> {
     unclosed: Vec<RootPath>,
     /// Whose resources, at which positions, were looked at after the last step, in order.
     seen: (Source, Vec<usize>),
+    /// What has to stay reachable.
+    watched: Option<Watched>,
+    /// Whose declarations this pass has found to have cut that.
+    tripped: Vec<Source>,
+    /// What was there before a guarded change, as it can be put back; `None` where that was
+    /// nothing.
+    found: HashMap<Object, Option<Box<str>>>,
+    /// Nothing that can cut the way is held: the form to hold is the one that did.
+    hands_off: bool,
     /// The declaration at hand is new: what follows a failure keeps its last applied form.
     stops_at_failure: bool,
     /// Positions, in the declaration at hand, of what could not be made to match.
@@ -252,6 +279,13 @@ impl Pass<'_> {
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
         self.releasing.extend(plan::replaced(declaration, &fates, state));
+        if let Some(trouble) = self.quarantined(work) {
+            self.failure(Stage::Guard, None, trouble);
+            // A correction to what was applied whole before: nothing else is known to hold.
+            self.hands_off = self.ledger.state().is_whole(source);
+            self.not_reached(work, 0);
+            return self.hold_rest(work);
+        }
         self.names_releasing = self.releasing.iter().cloned().collect();
         let goes = self.releasing.iter().rev();
         let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
@@ -281,7 +315,7 @@ impl Pass<'_> {
             let object = Object::at(&path);
             let pending = self.ledger.state().get(object.as_str()).and_then(|it| it.pending);
             if pending.is_some() && self.is_there(&path) == Some(true) {
-                self.ledger.again(Kind::Applied, &object)?;
+                self.ledger.again(Kind::Applied, &object, None)?;
             }
         }
         Ok(())

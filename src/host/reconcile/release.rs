@@ -14,12 +14,12 @@ use crate::machine::Staged;
 use crate::plan;
 use crate::report::{Line, Outcome};
 use crate::resource::parting::{parting, Ends, Farewell, Leaving, Parting, Undo};
+use crate::resource::{may_cut, Removable, RootPath, Standing, Step, Trouble};
 use crate::resource::{Access, Answer, Entry, Found, Holds, Object, PathAnswer, Question};
-use crate::resource::{Removable, RootPath, Standing, Step, Trouble};
-use crate::store::{Kind, Source};
+use crate::store::{Kind, Owned, Source};
 
 /// How it went with one object.
-enum Gone {
+pub(super) enum Gone {
     /// It is no longer there, or no longer ours: what to record, and why where that is not plain.
     As(Outcome, String),
     /// It was removed just now, and that has yet to be made durable and looked at.
@@ -29,10 +29,10 @@ enum Gone {
 }
 
 /// What the store knew of an object that goes.
-struct Parted {
-    object: Object,
+pub(super) struct Parted {
+    pub object: Object,
     kind: Box<str>,
-    id: Box<str>,
+    pub id: Box<str>,
     standing: Standing,
     before: Option<Box<str>>,
 }
@@ -47,6 +47,18 @@ const LEADS: &str = "it still leads to something of ours";
 static ANY_ACCESS: Access = Access { mode: None, owner: None, group: None };
 
 impl Parted {
+    pub(super) fn of(owned: &Owned<'_>) -> Option<Parted> {
+        let object = Object::from_journal(owned.object)?;
+        let (kind, id) = (owned.of_type.into(), owned.id.into());
+        Some(Parted {
+            object,
+            kind,
+            id,
+            standing: owned.standing,
+            before: owned.before.map(Box::from),
+        })
+    }
+
     fn leaving(&self) -> Leaving<'_> {
         let (standing, before) = (self.standing, self.before.as_deref());
         Leaving { name: self.object.name(), standing, before }
@@ -67,12 +79,8 @@ impl From<Farewell<'_>> for Gone {
 impl Pass<'_> {
     /// Lets go of `objects`, in this order. In a dry run, says so.
     pub(super) fn release(&mut self, source: Source, objects: Vec<Object>) -> Result<(), Error> {
-        let known = |object: Object| {
-            let owned = self.ledger.state().get(object.as_str())?;
-            let (kind, id) = (owned.of_type.into(), owned.id.into());
-            let before = owned.before.map(Box::from);
-            Some(Parted { kind, id, standing: owned.standing, before, object })
-        };
+        let state = self.ledger.state();
+        let known = |object: Object| Parted::of(&state.get(object.as_str())?);
         let parted: Vec<Parted> = objects.into_iter().filter_map(known).collect();
         if parted.is_empty() {
             return Ok(());
@@ -80,10 +88,19 @@ impl Pass<'_> {
         self.touched = true;
         self.seen.1.clear();
         let dry = self.ledger.is_dry();
+        let is_guarded = |it: &Parted| {
+            may_cut(&it.kind) && matches!(parting(&it.kind, it.standing), Parting::Undo(_))
+        };
+        let mut guard = None;
         if !dry {
+            guard = if parted.iter().any(is_guarded) { self.arm() } else { None };
             for it in &parted {
                 if !matches!(parting(&it.kind, it.standing), Parting::Forget) {
-                    self.ledger.again(Kind::Began, &it.object)?;
+                    let guard = guard.as_deref().filter(|_| is_guarded(it));
+                    if guard.is_some() {
+                        self.note_found(&it.object);
+                    }
+                    self.ledger.again(Kind::Began, &it.object, guard)?;
                 }
             }
             self.ledger.flush()?;
@@ -98,6 +115,12 @@ impl Pass<'_> {
                     Gone::As(Outcome::Left, why) if holds_any(&it, &failed) => not_yet(&it, &why),
                     gone => gone,
                 },
+            };
+            let gone = match gone {
+                Gone::As(Outcome::Removed, _) if guard.is_some() && is_guarded(&it) => {
+                    self.keep_way_without(source, &it)?
+                }
+                gone => gone,
             };
             match gone {
                 // What lies in a directory goes before it.
@@ -228,7 +251,7 @@ impl Pass<'_> {
     }
 
     /// Takes the steps that undoing what was done to an object needs, and looks whether they took.
-    fn undo(&mut self, it: &Parted, undo: &dyn Undo) -> Gone {
+    pub(super) fn undo(&mut self, it: &Parted, undo: &dyn Undo) -> Gone {
         let leaving = it.leaving();
         let steps = match self.farewell(&leaving, undo) {
             Ok(farewell) if farewell.steps.is_empty() || self.ledger.is_dry() => {

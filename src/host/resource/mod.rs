@@ -38,6 +38,7 @@ use std::fmt;
 
 pub use path::RootPath;
 
+use crate::tool::nft::{Ruleset, Table};
 use crate::tool::systemctl::{FileState, Unit, Verb};
 
 /// The `detail` of a thing that is not there at all.
@@ -113,6 +114,11 @@ pub struct Access {
     pub owner: Option<Principal>,
     /// Owning group.
     pub group: Option<Principal>,
+}
+
+/// A change of what is declared as a `kind` can cut the way to this machine.
+pub fn may_cut(kind: &str) -> bool {
+    matches!(kind, "packet_filter" | "overlay" | "peer")
 }
 
 /// What the store says of an object before its resource is judged.
@@ -209,6 +215,13 @@ pub enum Question<'a> {
         /// Whether it is started at boot matters: all that a mounted tree can tell.
         enabling: bool,
     },
+    /// What does the packet filter hold under this name?
+    Table {
+        /// Its family and name.
+        table: &'a str,
+        /// What it should be: where it is not, whether nft would take this is answered too.
+        declared: Option<&'a Ruleset>,
+    },
     /// What is an overlay's interface, or a peer of one, like?
     Overlay(wireguard::Ask<'a>),
 }
@@ -269,6 +282,8 @@ pub enum Answer {
     Unit(Unit),
     /// To [`Question::Unit`], of a mounted tree or a template.
     UnitFile(FileState),
+    /// To [`Question::Table`]; `None` where there is no such table.
+    Table(Option<Table>),
     /// To [`wireguard::Ask::Interface`].
     Overlay(wireguard::Found),
     /// To [`wireguard::Ask::Peer`].
@@ -420,6 +435,10 @@ pub enum Step<'a> {
     },
     /// Have the service manager read its units' files again.
     ReloadManager,
+    /// Put this table of the packet filter in place, whole, in one instant.
+    LoadTable(&'a Ruleset),
+    /// Delete the table of this family and name.
+    DeleteTable(&'a str),
     /// Do this to an overlay.
     Overlay(wireguard::Act<'a>),
     /// Remove the entry at this path if it is still of this kind; a directory only when empty.

@@ -3,7 +3,88 @@
 use super::fields::{Fields, Value};
 use super::form::{printable, word, Text};
 use super::kind::{Carrier, Field, Judge, Kind, Shape, TIMEOUT_S};
+use super::parting::{Ends, Farewell, Leaving, Undo};
+use super::{Answer, Object, Past, Question, Resource, Step, Trouble, Verdict, ABSENT};
 use crate::declaration::fault::quoted;
+use crate::tool::nft::{self, Base, Chain, Ruleset, Set};
+
+/// A declared table.
+#[derive(Debug)]
+pub struct PacketFilter {
+    /// All of it.
+    pub ruleset: Ruleset,
+}
+
+impl Resource for PacketFilter {
+    fn kind(&self) -> &'static str {
+        "packet_filter"
+    }
+
+    fn object(&self) -> Object {
+        Object::new("packet_filter", self.ruleset.table())
+    }
+
+    fn question(&self) -> Question<'_> {
+        Question::Table { table: self.ruleset.table(), declared: Some(&self.ruleset) }
+    }
+
+    fn judge(&self, answer: &Answer, _: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
+        let found = match answer {
+            Answer::Table(found) => found.as_ref(),
+            Answer::NotApplicable(why) => {
+                return Ok(Verdict { not_applicable: Some(why), ..Verdict::default() })
+            }
+            other => return Err(other.mismatch()),
+        };
+        let differs = match found.map(|table| (table, &table.mark)) {
+            None => vec![ABSENT.to_string()],
+            Some((table, Some(mark))) => nft::differences(&self.ruleset, mark, table),
+            Some((_, None)) => {
+                let doing = format!("load table {}", self.ruleset.table());
+                return Err(Trouble::new(doing, FOREIGN));
+            }
+        };
+        let steps = match differs.is_empty() {
+            true => vec![],
+            false => vec![Step::LoadTable(&self.ruleset)],
+        };
+        let detail = differs.join("; ");
+        Ok(Verdict { existed: found.is_some(), steps, detail, ..Verdict::default() })
+    }
+}
+
+const FOREIGN: &str =
+    "a table of that name is there without the host's mark, so somebody else made it, and it is \
+     not replaced: choose another name, or delete it with nft(8)";
+
+/// A table that the host made goes whole.
+pub(super) struct Delete;
+
+impl Undo for Delete {
+    fn announces(&self, it: &Leaving<'_>) -> Option<String> {
+        Some(format!("delete table {}", it.name))
+    }
+
+    fn question<'a>(&self, it: &Leaving<'a>) -> Question<'a> {
+        Question::Table { table: it.name, declared: None }
+    }
+
+    fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
+        let end = |ends, detail: &str| Farewell { steps: vec![], ends, detail: detail.into() };
+        Ok(match answer {
+            Answer::Table(None) => end(Ends::Removed, ""),
+            Answer::Table(Some(table)) if table.mark.is_none() => {
+                end(Ends::Left, "a table without the host's mark is there now")
+            }
+            Answer::Table(Some(_)) => Farewell {
+                steps: vec![Step::DeleteTable(it.name)],
+                ..end(Ends::Removed, "it is still there")
+            },
+            Answer::NotApplicable(why) => end(Ends::Left, why),
+            other => return Err(other.mismatch()),
+        })
+    }
+}
 
 /// How a declaration names a table.
 pub static KIND: Kind = Kind {
@@ -20,8 +101,67 @@ pub static KIND: Kind = Kind {
     default_timeout_s: TIMEOUT_S,
     carrier: Carrier::Any,
     rules,
-    build: None,
+    build: Some(|_, fields| {
+        let table = fields.take_text("table").expect("the table requires table");
+        let chains = objects(fields, "chains", chain);
+        let sets = objects(fields, "sets", |it| set(it, None));
+        let maps = objects(fields, "maps", |it| {
+            let value = it.take_text("value");
+            set(it, value)
+        });
+        let sets = sets.into_iter().chain(maps).collect();
+        Box::new(PacketFilter { ruleset: Ruleset::new(table, chains.into(), sets) })
+    }),
 };
+
+/// What is made of each object of a list.
+fn objects<'a, T>(
+    fields: &mut Fields<'a>,
+    list: &str,
+    make: impl Fn(&mut Fields<'a>) -> T,
+) -> Vec<T> {
+    let Some(Value::List(all)) = fields.take(list) else { return Vec::new() };
+    let each = all.into_iter().map(|value| match value {
+        Value::Object(mut fields) => make(&mut fields),
+        _ => unreachable!("the type's table says that these are objects"),
+    });
+    each.collect()
+}
+
+fn chain(fields: &mut Fields<'_>) -> Chain {
+    let base = match (fields.take_text("type"), fields.take_text("hook")) {
+        (Some(kind), Some(hook)) => Some(Base {
+            kind,
+            hook,
+            priority: fields.take_text("priority").expect("it is there with type and hook"),
+            policy: fields.take_text("policy").unwrap_or_else(|| "accept".into()),
+        }),
+        _ => None,
+    };
+    let name = fields.take_text("name").expect("the table requires name");
+    Chain { name, base, rules: fields.take_texts("rules") }
+}
+
+/// A set, or with a `to` a map.
+fn set(fields: &mut Fields<'_>, to: Option<Box<str>>) -> Set {
+    let elements = match to {
+        None => fields.take_texts("elements"),
+        Some(_) => {
+            let pairs = fields.take_text_map("elements");
+            pairs.iter().map(|(key, value)| format!("{key} : {value}").into()).collect()
+        }
+    };
+    let is_map = to.is_some();
+    Set {
+        name: fields.take_text("name").expect("the table requires name"),
+        of: fields.take_text("type").expect("the table requires type"),
+        to,
+        flags: fields.take_texts("flags"),
+        elements,
+        timeout_s: if is_map { None } else { fields.integer("timeout_s") },
+        merges: !is_map && fields.is_true("auto_merge"),
+    }
+}
 
 static ONE_RULE: Shape = Shape::Text(&RULE);
 const RULES: Shape = Shape::List(&ONE_RULE, 0, 65_536);
@@ -79,7 +219,7 @@ fn rules<'a>(fields: &Fields<'a>, judge: &mut dyn Judge<'a>) {
     if let Some(table) = table {
         judge.claims("table", "packet_filter", table.clone());
     }
-    names(fields.list("chains"), "chains", &mut Vec::new(), judge);
+    names(fields.list("chains"), "chains", &mut vec![nft::MARK], judge);
     let mut named = Vec::new();
     names(fields.list("sets"), "sets", &mut named, judge);
     names(fields.list("maps"), "maps", &mut named, judge);

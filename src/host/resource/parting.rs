@@ -81,6 +81,7 @@ pub fn parting(kind: &str, standing: Standing) -> Parting {
         }
         ("group", _) => Parting::Undo(&super::group::Leave),
         ("user", Standing::Created) => Parting::Undo(&super::user::LockOut),
+        ("packet_filter", Standing::Created) => Parting::Undo(&super::packet_filter::Delete),
         ("overlay", _) => Parting::Undo(&super::overlay::TakeDown),
         ("peer", Standing::Created) => Parting::Undo(&super::peer::TakeAway),
         ("sysctl", _) => Parting::Undo(&super::sysctl::PutBack),

@@ -10,7 +10,7 @@ use std::io;
 
 use super::append::{Appender, Body};
 use super::journal::Place;
-use super::known::Words;
+use super::known::{Quarantined, Words};
 use super::member::{Hex, Restated};
 use super::owned::{Owned, Slot};
 use super::reading::fold_file;
@@ -162,9 +162,16 @@ fn restate(
             writer.put(Record { declared_by, ..applied(&owned, &slot) }, excerpt)?;
         }
         if let Some(form) = owned.pending {
-            let started = Some(owned.starting).filter(|&seq| seq > 0);
-            let (form, at) = (Some(Hex(form)), When(owned.begun));
-            writer.put(Record { form, at, started, ..object(Kind::Began, &owned) }, None)?;
+            let guarded = state.guarded().find(|(object, _)| *object == owned.object);
+            let began = Record {
+                form: Some(Hex(form)),
+                at: When(owned.begun),
+                started: Some(owned.starting).filter(|&seq| seq > 0),
+                guard: guarded.map(|(_, guarded)| (&*guarded.way).into()),
+                declared_by: guarded.and_then(|(_, guarded)| guarded.declared_by),
+                ..object(Kind::Began, &owned)
+            };
+            writer.put(began, None)?;
         }
     }
     for (from, object) in state.all_ceded() {
@@ -192,6 +199,12 @@ fn rest(state: &State, writer: &mut Writer<'_>) -> io::Result<()> {
         (record.until, record.at) = (paused.until.map(When), When(paused.since));
         writer.put(record, None)?;
     }
+    for (source, it) in quarantined(state) {
+        let mut record = Record::new(Kind::Quarantined);
+        (record.source, record.sha256) = (Some(source), Some(Hex(it.sha256)));
+        (record.reason, record.at) = (Some((&*it.reason).into()), When(it.since));
+        writer.put(record, None)?;
+    }
     for note in state.notes() {
         let mut record = Record::new(note.kind);
         record.id = note.id.as_deref().map(Into::into);
@@ -200,6 +213,10 @@ fn rest(state: &State, writer: &mut Writer<'_>) -> io::Result<()> {
         writer.put(record, note.body)?;
     }
     Ok(())
+}
+
+fn quarantined(state: &State) -> impl Iterator<Item = (Source, &Quarantined)> {
+    Source::ALL.into_iter().filter_map(|source| Some((source, state.quarantined(source)?)))
 }
 
 /// How many records [`restate`] writes after the first.
@@ -217,6 +234,7 @@ fn count(state: &State, parts: &[Part]) -> u64 {
         + state.all_ceded().count()
         + state.failing().count()
         + usize::from(state.paused().is_some())
+        + quarantined(state).count()
         + state.notes().len();
     records as u64
 }

@@ -14,6 +14,7 @@ pub(super) struct Desk {
     pub accepted: Option<Accepted>,
     pub whole: Option<Whole>,
     pub ceded: BTreeSet<Box<str>>,
+    pub quarantined: Option<Quarantined>,
     /// Nothing has been accepted, begun or claimed since all of it was applied.
     pub settled: bool,
 }
@@ -81,6 +82,27 @@ pub struct Paused {
     pub since: u64,
 }
 
+/// A declaration that cut the way to this machine: until another is accepted, or a person tries it
+/// again, what it replaced is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantined {
+    /// Which one.
+    pub sha256: Sha256,
+    /// What it did.
+    pub reason: Box<str>,
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+}
+
+/// A change that was begun under a guard and not seen to have left open what it guards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guarded {
+    /// What must be reachable.
+    pub way: Box<str>,
+    /// The declaration that the change is of, first half-line of its SHA-256.
+    pub declared_by: Option<Hex<8>>,
+}
+
 /// The last pass that is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastPass {
@@ -96,7 +118,7 @@ pub struct LastPass {
     pub counts: Counts,
 }
 
-/// A record that the fold keeps as it is: enrolled, quarantined, or a report not yet sent.
+/// A record that the fold keeps as it is: enrolled, or a report not yet sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Which of them.

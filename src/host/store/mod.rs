@@ -37,7 +37,7 @@ pub use append::Body;
 pub use compact::Extract;
 pub use files::private_directory;
 pub use journal::{Entry, Place, Torn};
-pub use known::{Accepted, Failing, LastPass, Note, Paused, Words};
+pub use known::{Accepted, Failing, Guarded, LastPass, Note, Paused, Quarantined, Words};
 pub use lock::{Lock, Name};
 pub use member::{Hex, Text};
 pub use owned::Owned;

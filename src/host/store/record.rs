@@ -298,7 +298,7 @@ pub struct Record<'a> {
     /// Claimed: who has it now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Source>,
-    /// Accepted: SHA-256 of the declaration as it arrived.
+    /// Accepted, quarantined: SHA-256 of the declaration as it arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Hex<32>>,
     /// Accepted: its serial.
@@ -307,6 +307,9 @@ pub struct Record<'a> {
     /// Accepted: the node it is addressed to.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub node: Option<Text<'a>>,
+    /// Began: what had to be reachable before, and must be after: a name, and its addresses.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Text<'a>>,
     /// Failed: where in the pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
@@ -316,7 +319,7 @@ pub struct Record<'a> {
     /// Failed: the cause.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Text<'a>>,
-    /// Why a person paused the host, or why an object was left.
+    /// Why a person paused the host or an object was left; what a quarantined declaration did.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Text<'a>>,
     /// When a pause ends by itself.
@@ -365,6 +368,7 @@ impl Record<'_> {
             sha256: None,
             serial: None,
             node: None,
+            guard: None,
             stage: None,
             doing: None,
             cause: None,

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::journal::Place;
-use super::known::{Accepted, Desk, Failing, LastPass, Note, Paused, Whole, Words};
+use super::known::{Accepted, Desk, Failing, Guarded, LastPass, Note, Paused};
+use super::known::{Quarantined, Whole, Words};
 use super::member::{Hex, Restated};
 use super::owned::{Described, Owned, Table};
 use super::record::{Covered, Kind, Made, Outcome, Record, Source, SCHEMA};
 use crate::digest::Sha256;
+use crate::error::Stage;
 
 /// What the store knows.
 #[derive(Default)]
@@ -21,6 +23,7 @@ pub struct State {
     texts: Vec<Words>,
     desks: [Desk; 3],
     failing: BTreeMap<(Source, Box<str>), Failing>,
+    guarded: BTreeMap<Box<str>, Guarded>,
     paused: Option<Paused>,
     last_pass: Option<LastPass>,
     notes: Vec<Note>,
@@ -124,6 +127,16 @@ impl State {
         self.failing.iter().map(|((source, id), why)| (*source, &**id, why))
     }
 
+    /// The declaration that `source` had accepted last cut the way to this machine.
+    pub fn quarantined(&self, source: Source) -> Option<&Quarantined> {
+        self.desks[source as usize].quarantined.as_ref()
+    }
+
+    /// Objects whose change was begun under a guard that has not been closed.
+    pub fn guarded(&self) -> impl Iterator<Item = (&str, &Guarded)> {
+        self.guarded.iter().map(|(object, guarded)| (&**object, guarded))
+    }
+
     /// The pause in force, even where its time is over.
     pub fn paused(&self) -> Option<&Paused> {
         self.paused.as_ref()
@@ -196,7 +209,8 @@ impl State {
                 self.paused = Some(Paused { reason, until, since: record.at.0 });
             }
             (_, Kind::Resumed) => self.paused = None,
-            (_, Kind::Enrolled | Kind::Quarantined | Kind::Reported) => self.note(record, body),
+            (_, Kind::Enrolled | Kind::Reported) => self.note(record, body),
+            (_, Kind::Quarantined) => self.quarantine(record)?,
             (_, Kind::Sent) => {
                 let id = need(&record.id, "id")?;
                 let sent =
@@ -239,6 +253,7 @@ impl State {
         let accepted = Accepted { sha256: sha256.0, serial, node, at, words, position };
         let desk = &mut self.desks[source as usize];
         (desk.accepted, desk.settled) = (Some(accepted), false);
+        desk.quarantined = None;
         if source == Source::Link {
             self.floor = self.floor.max(serial.unwrap_or(0));
         }
@@ -260,6 +275,10 @@ impl State {
         self.desks[said.source as usize].settled = false;
         let at = self.table.describe(&said)?;
         self.table.intend(at, (form(record), record.secret), record.at.0, record.started);
+        if let Some(way) = &record.guard {
+            let guarded = Guarded { way: (**way).into(), declared_by: record.declared_by };
+            self.guarded.insert(said.object.into(), guarded);
+        }
         if let Some(before) = &record.before {
             self.table.set_before(at, before);
         }
@@ -269,6 +288,7 @@ impl State {
     fn apply(&mut self, record: &Record<'_>, body: Option<Place>) -> Result<(), String> {
         let said = described(record)?;
         let declared = self.declared_by(record, body)?;
+        self.guarded.remove(said.object);
         let at = self.table.describe(&said)?;
         self.table.settle(at, Some((form(record), record.secret)));
         let slot = self.table.slot(at);
@@ -333,6 +353,16 @@ impl State {
             self.failing.remove(&key);
         }
         self.table.release(at);
+        self.guarded.remove(&**object);
+        Ok(())
+    }
+
+    fn quarantine(&mut self, record: &Record<'_>) -> Result<(), String> {
+        let source = *need(&record.source, "source")?;
+        let sha256 = need(&record.sha256, "sha256")?.0;
+        let reason = (**need(&record.reason, "reason")?).into();
+        let since = record.at.0;
+        self.desks[source as usize].quarantined = Some(Quarantined { sha256, reason, since });
         Ok(())
     }
 
@@ -370,6 +400,10 @@ impl State {
                 self.table.settle(at, None);
             }
         }
+        // What could not be put back is tried again.
+        if record.stage != Some(Stage::Guard) || record.made == Some(Made::Nothing) {
+            record.object.as_deref().map(|object| self.guarded.remove(object));
+        }
         // An intent taken back because an earlier resource failed is no failure of its own.
         if record.cause.is_none() {
             return Ok(());
@@ -395,6 +429,7 @@ impl State {
             let whole = Whole { sha256: sha256.0, text, seq: record.seq };
             let desk = &mut self.desks[*source as usize];
             (desk.whole, desk.settled) = (Some(whole), true);
+            desk.quarantined = None;
         }
         if record.outcome == Some(Outcome::Converged) {
             let covered = |source| record.sources.iter().any(|it| it.source == source);

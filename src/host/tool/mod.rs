@@ -5,6 +5,7 @@ pub mod authorized_keys;
 pub mod docker;
 pub mod installer;
 pub mod ip;
+pub mod nft;
 pub mod pacman;
 pub mod shadow;
 pub mod systemctl;

@@ -1,6 +1,7 @@
 //! A compacted journal says what the old one did.
 
 use super::*;
+use crate::error::Stage;
 
 /// Enough to meet every pair of kinds many times over.
 const RUNS: u64 = 60;
@@ -13,7 +14,7 @@ fn step(store: &mut Store, dice: &mut Dice, serial: &mut u64) -> &'static str {
     let made = [Made::Created, Made::Adopted][dice.below(2)];
     let accepted = store.state().accepted(source).map(|it| Hex(it.sha256));
     let id = ["r1", "r2", "r3"][dice.below(3)];
-    let (what, record) = match dice.below(14) {
+    let (what, record) = match dice.below(15) {
         0 | 1 => {
             *serial += 1;
             accept(store, source, *serial, &declaration(*serial, &OBJECTS));
@@ -22,7 +23,10 @@ fn step(store: &mut Store, dice: &mut Dice, serial: &mut u64) -> &'static str {
         2 | 3 => {
             let before = (dice.below(3) == 0).then(|| "before".into());
             let started = (dice.below(3) == 0).then(|| store.state().seq());
-            ("began", Record { before, started, ..object(Kind::Began, source, name, made) })
+            let guard = (dice.below(3) == 0).then(|| "hub 192.0.2.1:22".into());
+            let declared_by = accepted.map(|it| it.short());
+            let began = object(Kind::Began, source, name, made);
+            ("began", Record { before, started, guard, declared_by, ..began })
         }
         4..=6 => {
             let mut record = object(Kind::Applied, source, name, made);
@@ -46,6 +50,7 @@ fn step(store: &mut Store, dice: &mut Dice, serial: &mut u64) -> &'static str {
             let mut record = object(Kind::Failed, source, name, Made::Nothing);
             record.cause = Some("no \"space\"\n".into());
             record.made = record.made.filter(|_| dice.below(2) == 0);
+            record.stage = [Some(Stage::Step), Some(Stage::Guard)][dice.below(2)];
             ("failed", record)
         }
         10 => {
@@ -59,12 +64,17 @@ fn step(store: &mut Store, dice: &mut Dice, serial: &mut u64) -> &'static str {
             ("paused", record)
         }
         12 => {
-            let kind = [Kind::Reported, Kind::Enrolled, Kind::Quarantined][dice.below(3)];
+            let kind = [Kind::Reported, Kind::Enrolled][dice.below(2)];
             let (record, mut body) =
                 (Record { id: Some(id.into()), ..Record::new(kind) }, &b"[1]"[..]);
             let body = (dice.below(2) == 0).then_some(Body { len: 3, from: &mut body });
             store.append_body(record, body, AT).unwrap();
             return "noted";
+        }
+        13 => {
+            let (sha256, reason) = (accepted, Some("it cut the way".into()));
+            let record = Record::new(Kind::Quarantined);
+            ("quarantined", Record { source: Some(source), sha256, reason, ..record })
         }
         _ => {
             let floor = Some(dice.below(50) as u64);

@@ -135,6 +135,8 @@ pub fn dump(store: &Store) -> String {
         writeln!(out, "ceded {owned}: {ceded:?}").unwrap();
     }
     writeln!(out, "{:?}", state.failing().collect::<Vec<_>>()).unwrap();
+    writeln!(out, "{:?}", state.guarded().collect::<Vec<_>>()).unwrap();
+    writeln!(out, "{:?}", Source::ALL.map(|source| state.quarantined(source))).unwrap();
     writeln!(out, "{:?} {:?} {}", state.paused(), state.last_pass(), state.floor()).unwrap();
     let notes: Vec<Note> = state.notes().to_vec();
     for (whose, text) in texts {
