@@ -17,6 +17,7 @@ pub mod diff;
 pub mod digest;
 pub mod error;
 pub mod hash;
+pub mod link;
 pub mod machine;
 pub mod plan;
 pub mod reconcile;

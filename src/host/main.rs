@@ -10,5 +10,8 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|first| first == machine::FETCH_ARGUMENT) {
         return machine::fetch_main();
     }
+    if args.first().is_some_and(|first| first == machine::LOOK_UP_ARGUMENT) {
+        return machine::look_up_main();
+    }
     cli::main(args)
 }

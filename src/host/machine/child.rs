@@ -161,7 +161,8 @@ pub(super) fn run_by(
     Watch { child, pidfd, pipes, tails, phase: Phase::Running, until }.finish(limit)
 }
 
-fn spawn(call: &Call) -> Result<Child, Unrun> {
+/// Starts `call`, whose end is for the caller to see.
+pub(super) fn spawn(call: &Call) -> Result<Child, Unrun> {
     let name = call.argv.first().copied().unwrap_or_default();
     let program = find(name, call.workdir)?;
     if !call.workdir.is_dir() {
@@ -375,7 +376,8 @@ impl Watch {
     }
 }
 
-fn no_blocking(pipe: &File) {
+/// Has reads of `pipe` return at once.
+pub(super) fn no_blocking(pipe: &File) {
     // SAFETY: takes no memory, and neither request can fail on an open pipe.
     unsafe {
         let flags = libc::fcntl(pipe.as_raw_fd(), libc::F_GETFL);

@@ -9,6 +9,7 @@ mod bundle;
 mod change;
 mod child;
 mod clock;
+mod dial;
 mod fetch;
 mod files;
 mod place;
@@ -24,6 +25,7 @@ mod xattr;
 
 pub use bundle::{open_bundle, read_declaration};
 pub use clock::{fill, now, pause, random_id, uptime};
+pub use dial::{dial, dialled, look_up_main, Resolver, LOOK_UP_ARGUMENT};
 pub use fetch::{fetch_main, FETCH_ARGUMENT};
 pub use place::Staged;
 pub use sys::set_out;
@@ -40,7 +42,8 @@ use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
 use units::Units;
-use words::{quoted, words};
+use words::quoted;
+pub(crate) use words::words;
 
 use crate::declaration::{Declaration, Own};
 use crate::resource::account::{Ask, AskUser};

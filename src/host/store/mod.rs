@@ -35,6 +35,7 @@ use std::os::unix::fs::FileExt;
 pub use crate::when::When;
 pub use append::Body;
 pub use compact::Extract;
+pub use files::replace;
 pub use journal::{Entry, Place, Torn};
 pub use known::{Accepted, Failing, LastPass, Note, Paused, Words};
 pub use lock::{Lock, Name};
