@@ -150,6 +150,11 @@ impl Link {
         sent
     }
 
+    /// Makes the next attempt at once, where one is waited for: a person asked for it.
+    pub fn hurry(&mut self) {
+        self.step(Event::Hurry, &mut Vec::new());
+    }
+
     /// Says farewell, which takes a second at most: [`Happened::Stopped`] comes from a later
     /// [`Link::turn`], or from here.
     pub fn stop(&mut self) -> Vec<Happened> {

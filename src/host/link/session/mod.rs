@@ -75,6 +75,8 @@ pub enum Event {
     Ended(Option<String>),
     /// It came to nothing, on these grounds.
     Failed(Refusal),
+    /// Somebody wants the next attempt now.
+    Hurry,
     /// The host stops.
     Stop,
 }
@@ -277,6 +279,7 @@ impl Session {
                 self.broker = 0;
                 self.look_up(now, out);
             }
+            (State::Waiting { until }, Event::Hurry) => *until = now.up,
             (State::LookingUp { .. }, Event::Found(mut addresses)) => {
                 addresses.truncate(MOST_ADDRESSES);
                 self.addresses = addresses.into();
