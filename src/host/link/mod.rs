@@ -22,6 +22,8 @@ pub mod mqtt;
 pub mod refusal;
 pub mod session;
 pub mod signed;
+#[cfg(test)]
+mod tests;
 pub mod tls;
 pub mod x509;
 

@@ -205,7 +205,7 @@ impl Refusal {
         Refusal::new(Side::Host, Layer::Mqtt, grounds, mend)
     }
 
-    /// The broker sent a packet where it has no place, or one that this host will not go along with.
+    /// The broker sent what has no place there, or what this host does not go along with.
     pub fn unexpected(what: impl Into<String>, mend: &str) -> Refusal {
         Refusal::new(Side::Host, Layer::Mqtt, what, mend)
     }

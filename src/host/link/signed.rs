@@ -44,18 +44,18 @@ impl fmt::Debug for ControlKey {
     }
 }
 
-/// The payload of a message that a control key has signed. `packet` is the one that `publish` was
-/// decoded from.
+/// The payload of the publication `packet`, which one of `keys` has signed for its topic.
 ///
 /// # Errors
 /// Who refused it, and on what grounds.
-pub fn payload(packet: Vec<u8>, topic: &str, keys: &[ControlKey]) -> Result<Vec<u8>, Refusal> {
+pub fn payload(packet: Vec<u8>, keys: &[ControlKey]) -> Result<Vec<u8>, Refusal> {
     let super::mqtt::Incoming::Publish(publish) =
         super::mqtt::decode(&packet).map_err(Refusal::malformed)?
     else {
         unreachable!("only a publication has a payload")
     };
     let signature = signature(&publish)?;
+    let topic = publish.topic.to_string();
     let start = packet.len() - publish.payload.len();
     let mut message = packet;
     // What is signed takes the place of the packet's head, which is longer: a payload can be large.
@@ -66,7 +66,7 @@ pub fn payload(packet: Vec<u8>, topic: &str, keys: &[ControlKey]) -> Result<Vec<
     if !is_signed(&message[from..], &signature, keys) {
         let grounds = "no control key in force signed it";
         let mend = "publish it signed by the mesh's control key, over its topic, NUL and itself";
-        return Err(refusal(topic, grounds, mend));
+        return Err(refusal(&topic, grounds, mend));
     }
     message.drain(..start);
     Ok(message)

@@ -12,8 +12,6 @@ mod outgoing;
 mod property;
 mod read;
 mod reason;
-#[cfg(test)]
-mod tests;
 
 pub use fault::Fault;
 pub use frame::Frame;

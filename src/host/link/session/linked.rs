@@ -169,9 +169,12 @@ impl Linked {
 
     /// An identifier for what is about to be sent and waits for its acknowledgement.
     pub fn await_ack(&mut self, awaited: Awaited, now: Duration) -> u16 {
-        // Far fewer are in flight than there are.
-        while self.last_id == 0 || self.awaited.contains_key(&self.last_id) {
+        // Far fewer are in flight than there are; what was just acknowledged is not used at once.
+        loop {
             self.last_id = self.last_id.wrapping_add(1);
+            if self.last_id != 0 && !self.awaited.contains_key(&self.last_id) {
+                break;
+            }
         }
         self.awaited.insert(self.last_id, awaited);
         self.sent(now);

@@ -295,24 +295,22 @@ impl Session {
     /// A message on our presence: ours, or what a will or somebody else put in its place.
     fn presence(&mut self, is_ours: bool, now: &Moment, out: &mut Vec<Effect>) {
         let State::Linked(linked) = &self.state else { return };
+        let is_again = now.up >= linked.presented + AGAIN;
         let pending = linked.has_in_flight(|it| matches!(it, Awaited::Presence));
         if is_ours {
             self.prove(Topic::Presence, now, out);
-        } else if linked.is_up() && !pending && now.up >= linked.presented + AGAIN {
-            if linked.room() > 0 {
-                self.present(now, out);
-            }
+        } else if linked.room() > 0 && linked.is_up() && !pending && is_again {
+            self.present(now, out);
         }
     }
 
     fn declaration(&mut self, packet: Vec<u8>, out: &mut Vec<Effect>) {
-        let topic = self.topic(Topic::Declaration.name());
         let State::Linked(linked) = &mut self.state else { return };
         if !linked.is_up() {
             linked.held = Some(packet);
             return;
         }
-        let happened = match signed::payload(packet, &topic, &self.mesh.control_keys) {
+        let happened = match signed::payload(packet, &self.mesh.control_keys) {
             Ok(payload) => {
                 self.unsigned = false;
                 Happened::Declaration(payload)
@@ -327,7 +325,7 @@ impl Session {
 
     fn mesh_message(&mut self, packet: Vec<u8>, now: &mut Moment, out: &mut Vec<Effect>) {
         let topic = self.topic(Topic::Mesh.name());
-        let read = signed::payload(packet, &topic, &self.mesh.control_keys)
+        let read = signed::payload(packet, &self.mesh.control_keys)
             .and_then(|payload| self.judge(&topic, &payload));
         let mesh = match read {
             Ok(mesh) => mesh,

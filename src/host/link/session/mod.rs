@@ -9,8 +9,6 @@
 mod linked;
 mod messages;
 mod retry;
-#[cfg(test)]
-mod tests;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
