@@ -2,6 +2,8 @@
 
 use crate::broker::{free_port, Broker, Manner, Mesh, Use, EVER, LATER, PAST};
 use crate::driver::Driver;
+use nox_mesh_host::link::{Happened, Standing};
+use std::time::Duration;
 
 /// What the first attempt at a broker says, of the node whose certificate is `file`.
 fn said(mesh: &Mesh, broker: &Broker, file: &str) -> String {
@@ -120,6 +122,43 @@ fn a_broker_that_answers_with_a_code_or_speaks_no_tls_is_told() {
     let said = Driver::new(&mesh.state("web-1", &message)).refusal();
     says(&said, &["this host refused at TLS", "check that it is a TLS"]);
     plain.join().unwrap();
+}
+
+//
+#[test]
+fn a_lookup_and_a_handshake_that_hang_cost_the_loop_nothing_and_leave_nothing() {
+    if !crate::can_run("a_lookup_and_a_handshake_that_hang_cost_the_loop_nothing") {
+        return;
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let mesh = Mesh::new("refused-hang");
+    let (program, pid) = (mesh.path("hangs"), mesh.path("hangs.pid"));
+    let text =
+        format!("#!/bin/sh\necho $$ >{0}.new\nmv {0}.new {0}\nexec sleep 60\n", pid.display());
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let message = mesh.message(1, &["broker.example:8883".into()], "key");
+    let mut driver = Driver::new(&mesh.state("web-1", &message));
+    driver.link.look_up_by(program);
+    while !pid.exists() {
+        driver.turn();
+    }
+    assert_eq!(driver.link.standing(), Standing::LookingUp);
+    assert_eq!(driver.link.stop(), [Happened::Stopped]);
+    assert!(driver.longest < Duration::from_millis(500), "{:?}", driver.longest);
+    drop(driver);
+    let pid = std::fs::read_to_string(pid).unwrap();
+    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "the child is still there");
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let mut driver = Driver::new(&mesh.state("web-1", &mesh.message(1, &[address], "key")));
+    while driver.link.standing() != Standing::Securing {
+        driver.turn();
+    }
+    (0..3).for_each(|_| driver.turn());
+    assert_eq!(driver.link.standing(), Standing::Securing);
+    assert!(driver.longest < Duration::from_millis(500), "{:?}", driver.longest);
 }
 
 //

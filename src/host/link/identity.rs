@@ -18,6 +18,7 @@ use super::mesh::{self, Mesh};
 use super::tls::{self, Chain};
 use super::x509::{Certificate, Window};
 use crate::error::{Error, Stage};
+use crate::machine;
 use crate::resource::form::NODE;
 use crate::store;
 
@@ -57,7 +58,7 @@ impl Identity {
         let directory = state.join(DIRECTORY);
         match std::fs::symlink_metadata(&directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(&directory, error)),
+            Err(error) => return Err(failed(&directory, machine::words(&error))),
             Ok(meta) if !meta.is_dir() => return Err(failed(&directory, "it is no directory")),
             Ok(meta) => private(&meta, 0o022).map_err(|why| failed(&directory, why))?,
         }
@@ -114,7 +115,10 @@ fn read_chain(path: &Path) -> Result<(Chain, String, Window), Error> {
 /// The bytes of a regular file that only its owner, root or this user, could have written; `open`
 /// are the bits of its mode that must not be set.
 fn bytes(path: &Path, most: usize, open: u32) -> Result<Vec<u8>, Error> {
-    let fail = |cause: io::Error| failed(path, cause);
+    let fail = |cause: io::Error| match cause.raw_os_error() {
+        Some(libc::ELOOP) => failed(path, "it is a symbolic link"),
+        _ => failed(path, machine::words(&cause)),
+    };
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
     let file = options.open(path).map_err(fail)?;

@@ -15,6 +15,7 @@
 //! Absent on purpose: a queue. What was not acknowledged is in the store, and is handed over again
 //! after the next [`Happened::Up`].
 
+pub mod declared;
 pub mod identity;
 mod line;
 pub mod mesh;

@@ -28,6 +28,8 @@ const MOST: usize = 16;
 const MOST_BYTES: u64 = 4096;
 /// Children that were given up and have not died yet, at most.
 const MOST_DYING: usize = 4;
+/// How often a killed child is looked for once nobody asks any more, a millisecond apart.
+const MOST_LAST_LOOKS: u32 = 30;
 /// How long what was sent may stay unacknowledged before the kernel gives a connection up.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
@@ -198,6 +200,14 @@ impl Resolver {
 impl Drop for Resolver {
     fn drop(&mut self) {
         self.give_up();
+        // One that was killed is gone in a moment, unless the kernel holds it.
+        for _ in 0..MOST_LAST_LOOKS {
+            if self.dying.is_empty() {
+                break;
+            }
+            super::clock::pause(Duration::from_millis(1));
+            self.reap();
+        }
     }
 }
 

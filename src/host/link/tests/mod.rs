@@ -1,6 +1,8 @@
 //! The pure parts of the link: every packet, every state at every event, every word of a mesh.
 
 mod codec;
+mod declared;
+mod identity;
 mod mesh;
 mod session;
 mod states;
