@@ -6,7 +6,7 @@ use rustls::pki_types::CertificateDer;
 use super::{message, public, publish, AUTHORITY, NODE};
 use crate::link::mesh::{Broker, Mesh};
 use crate::link::mqtt::Publication;
-use crate::link::signed::{payload, ControlKey, PROPERTY};
+use crate::link::signed::{payload as payload_of, ControlKey, PROPERTY};
 use crate::link::x509::Certificate;
 
 #[test]
@@ -21,6 +21,22 @@ fn a_mesh_message_is_read_and_says_what_it_says_in_any_words() {
     assert!(Mesh::parse(pretty.as_bytes()).unwrap().says(&mesh));
     let other = Mesh::parse(message(7, &["b:1"], 1).as_bytes()).unwrap();
     assert!(!other.says(&mesh));
+}
+
+#[test]
+fn the_golden_message_is_read_and_its_signature_holds() {
+    let text = include_str!("../../../../tests/wire/mesh.json");
+    let mesh = Mesh::parse(text.as_bytes()).unwrap();
+    assert_eq!(mesh.serial_floor, 40);
+    let signed = include_str!("../../../../tests/wire/mesh.signature.json");
+    let signed: serde_json::Value = serde_json::from_str(signed).unwrap();
+    let said = |field: &str| signed[field].as_str().unwrap();
+    let user = [(PROPERTY, said("signature"))];
+    let (topic, payload) = (said("topic"), text.as_bytes());
+    let packet = Publication { id: 1, retain: true, topic, user: &user, payload }.encode();
+    let key = ControlKey::parse(said("key")).unwrap();
+    assert_eq!(payload_of(packet, &[key]).unwrap(), payload);
+    assert_eq!(mesh.control_keys, [key]);
 }
 
 #[test]
@@ -94,22 +110,22 @@ fn only_what_a_key_in_force_signed_for_this_topic_is_taken() {
     let key = |seed| ControlKey::parse(&public(seed)).unwrap();
     let topic = "node/web-1/declaration";
     let packet = publish(topic, b"{}", Some(1));
-    assert_eq!(payload(packet.clone(), &[key(1)]).unwrap(), b"{}");
-    assert_eq!(payload(packet.clone(), &[key(2), key(1)]).unwrap(), b"{}");
-    assert!(payload(packet.clone(), &[key(2)]).is_err());
-    assert!(payload(packet.clone(), &[]).is_err());
+    assert_eq!(payload_of(packet.clone(), &[key(1)]).unwrap(), b"{}");
+    assert_eq!(payload_of(packet.clone(), &[key(2), key(1)]).unwrap(), b"{}");
+    assert!(payload_of(packet.clone(), &[key(2)]).is_err());
+    assert!(payload_of(packet.clone(), &[]).is_err());
     for at in packet.len() - 2..packet.len() {
         let mut changed = packet.clone();
         changed[at] ^= 1;
-        assert!(payload(changed, &[key(1)]).is_err(), "byte {at}");
+        assert!(payload_of(changed, &[key(1)]).is_err(), "byte {at}");
     }
     let empty = publish(topic, b"", Some(1));
-    assert_eq!(payload(empty, &[key(1)]).unwrap(), b"");
+    assert_eq!(payload_of(empty, &[key(1)]).unwrap(), b"");
     // What was signed for another topic, moved here.
     let elsewhere = super::sign(1, "node/web-2/declaration", b"{}");
     let user = [(PROPERTY, &*elsewhere)];
     let moved = Publication { id: 1, retain: true, topic, user: &user, payload: b"{}" };
-    assert!(payload(moved.encode(), &[key(1)]).is_err());
+    assert!(payload_of(moved.encode(), &[key(1)]).is_err());
 }
 
 //

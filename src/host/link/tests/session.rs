@@ -135,6 +135,27 @@ fn the_first_attempt_is_at_once_and_every_address_and_broker_is_tried() {
 }
 
 #[test]
+fn what_a_node_says_of_its_being_there_is_as_the_golden_files_have_it() {
+    let mut play = Play::new(&["a:1"]);
+    let presence = play.prove(CONNACK);
+    let golden = include_str!("../../../../tests/wire/presence.json").trim_end();
+    assert_eq!(String::from_utf8(presence).unwrap(), golden);
+    let mut play = Play::new(&["a:1"]);
+    for event in [Event::Tick, Event::Found(vec![address(1)]), Event::Connected, Event::Secured] {
+        play.step(event);
+    }
+    let out = play.step(Event::Judged);
+    let [Effect::Send(connect)] = &out[..] else { panic!("{out:?}") };
+    let will = include_str!("../../../../tests/wire/presence-gone.json").trim_end();
+    let topic_and_will =
+        [&b"\x00\x13node/web-1/presence\x00"[..], &[will.len() as u8], will.as_bytes()];
+    assert!(connect.ends_with(&topic_and_will.concat()), "{}", String::from_utf8_lossy(connect));
+    let refusal = refused().of("a:1");
+    let golden = include_str!("../../../../tests/wire/refusal.json").trim_end();
+    assert_eq!(serde_json::to_string_pretty(&refusal).unwrap(), golden);
+}
+
+#[test]
 fn rounds_are_spread_over_30_s_then_over_twice_that_up_to_5_min() {
     for (random, share) in [(u64::MAX / 2, None), (0, Some(0))] {
         let mut play = Play::new(&["a:1"]);
