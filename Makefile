@@ -70,10 +70,12 @@ UNWINDS_NOTHING = $(if $(findstring GNU ld,$(shell ld --version 2>&1)),-C \
 
 # It travels, and is built small before all: at most $(MAXSIZE) bytes.
 static:         ## the release binary with no library to find, and the proof that it is so
-	@export RUSTFLAGS='$(UNWINDS_NOTHING)'; if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]; then \
+	@export RUSTFLAGS='$(UNWINDS_NOTHING)'; \
+	if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]; then \
 	triple=$(MUSL) most=$(MAXSIZE); \
 	command -v musl-gcc >/dev/null || export CC_$(subst -,_,$(MUSL))=cc; \
-	else triple=$(HOST) most=$(MAXSIZE_GLIBC); export RUSTFLAGS="$$RUSTFLAGS -C target-feature=+crt-static"; \
+	else triple=$(HOST) most=$(MAXSIZE_GLIBC); \
+	RUSTFLAGS="$$RUSTFLAGS -C target-feature=+crt-static"; \
 	echo 'no musl target (rustup target add $(MUSL)): linking glibc statically,'; \
 	echo 'which still looks names up through the shared libraries of the machine'; fi; \
 	cargo build --profile static --locked --target $$triple && \

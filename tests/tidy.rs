@@ -51,12 +51,13 @@ const FOREIGN: [&str; 20] = [
 ];
 
 /// Where pure modules live: what begins so.
-const PURE: [&str; 16] = [
+const PURE: [&str; 17] = [
     "src/host/base64",
     "src/host/declaration/",
     "src/host/diff",
     "src/host/digest",
     "src/host/error",
+    "src/host/link/declared",
     "src/host/link/mesh",
     "src/host/link/mqtt/",
     "src/host/link/refusal",
@@ -97,7 +98,7 @@ const EFFECTS: [&str; 18] = [
 const VOUCHERS: [&str; 3] = ["src/host/declaration/mod.rs", "src/host/machine/", "src/host/store/"];
 
 /// Requirement rows that are done, each of which some test defends by name.
-const DONE: [u32; 19] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 25, 27, 29, 30, 31, 32];
+const DONE: [u32; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 25, 27, 29, 30, 31, 32];
 
 /// The last row there is.
 const LAST_ROW: u32 = 34;

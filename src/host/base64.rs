@@ -26,6 +26,23 @@ pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
     Ok(bytes)
 }
 
+/// `bytes` as [`decode`] reads them.
+pub fn encode(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at| group.get(at).copied().map_or(0, u32::from);
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            text.push(match digit <= group.len() {
+                true => char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63]),
+                false => '=',
+            });
+        }
+    }
+    text
+}
+
 fn sextet(byte: u8) -> Option<u32> {
     Some(u32::from(match byte {
         b'A'..=b'Z' => byte - b'A',
@@ -55,8 +72,10 @@ mod tests {
         ];
         for (text, bytes) in vectors {
             assert_eq!(decode(text).as_deref(), Ok(bytes.as_bytes()), "{text}");
+            assert_eq!(encode(bytes.as_bytes()), text);
         }
         assert_eq!(decode("/+8A"), Ok(vec![0xff, 0xef, 0x00]));
+        assert_eq!(encode(&[0xff, 0xef, 0x00]), "/+8A");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::accept;
 use crate::digest::hex;
 use crate::error::Error;
 use crate::machine;
-use crate::resource::Standing;
+use crate::resource::{overlay, Standing};
 use crate::store::{self, Entry, Kind, Made, Reading, Record, Source, State, Tail};
 use crate::when::When;
 
@@ -36,6 +36,8 @@ pub(super) fn owned(it: &Invocation, state: &Path) -> Result<u8, Error> {
         implied: bool,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pending: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        public_key: Option<&'s str>,
     }
     #[derive(Serialize)]
     struct Shape<'s> {
@@ -52,7 +54,8 @@ pub(super) fn owned(it: &Invocation, state: &Path) -> Result<u8, Error> {
         let owned = reading.state.owned().map(|owned| {
             let (made, since, pending) = holding(owned);
             let store::Owned { object, of_type: kind, id, source, implied, .. } = owned;
-            Holding { object, kind, id, source, since, made, implied, pending }
+            let public_key = public_key(&owned);
+            Holding { object, kind, id, source, since, made, implied, pending, public_key }
         });
         return print_json(&Shape { schema: "owned/1", owned: owned.collect() }).map(|()| 0);
     }
@@ -60,10 +63,11 @@ pub(super) fn owned(it: &Invocation, state: &Path) -> Result<u8, Error> {
     for owned in reading.state.owned() {
         let (made, since, pending) = holding(owned);
         let name = owned.object.split_once(':').map_or(owned.object, |(_, name)| name);
-        let more = match (owned.implied, pending) {
-            (true, _) => " (made along with it)",
-            (_, true) => " (not yet seen to be done)",
-            _ => "",
+        let more = match (owned.implied, pending, public_key(&owned)) {
+            (true, ..) => " (made along with it)".into(),
+            (_, true, _) => " (not yet seen to be done)".into(),
+            (.., Some(key)) => format!(": public key {key}"),
+            _ => String::new(),
         };
         let (kind, name, id) = (owned.of_type, plain(name), plain(owned.id));
         let source = owned.source.as_str();
@@ -73,6 +77,11 @@ pub(super) fn owned(it: &Invocation, state: &Path) -> Result<u8, Error> {
         super::show::note("this host owns nothing");
     }
     print(&out).map(|()| 0)
+}
+
+/// The public key of what has one: what others need to know of it, in order to be its peers.
+fn public_key<'s>(owned: &store::Owned<'s>) -> Option<&'s str> {
+    overlay::public_key(owned.before.filter(|_| owned.of_type == overlay::KIND.name)?)
 }
 
 /// `journal`: the last records, each as it is written, or a check of all.

@@ -9,8 +9,8 @@ use super::json::{Entries, Json};
 use super::near::did_you_mean;
 use super::whole::Whole;
 use super::{Declared, Own, Trust};
-use crate::resource::fields::{Fields, Slot};
-use crate::resource::kind::{self, Carrier, Judge, Kind, Touch, COMMON, KINDS};
+use crate::resource::fields::{Fields, Slot, Value};
+use crate::resource::kind::{self, Carrier, Judge, Kind, Shape, Touch, COMMON, KINDS};
 use crate::resource::lost::Lost;
 use crate::resource::{form, RootPath};
 
@@ -82,6 +82,7 @@ impl<'a> Judging<'_, 'a> {
         let Checker { faults, id, lost, .. } = checker;
         let declared = match (kind.and_then(|kind| Some((kind, kind.build?))), id) {
             (Some((kind, build)), Some(id)) if faults.count() == faults_before => {
+                name_whole(kind, &mut fields, refers.first().copied().flatten(), self.whole);
                 let seconds = common.integer("timeout_s").map(|seconds| seconds as u64);
                 let seconds = seconds.unwrap_or(kind.default_timeout_s.into());
                 let resource = build(&id, &mut fields);
@@ -158,6 +159,20 @@ fn refer<'a>(checker: &mut Checker<'_, 'a>, whole: &mut Whole<'a>) -> Box<[Optio
         }
     }
     refers.into()
+}
+
+/// A part of something names that by id, and its own type has to know it by its name: that is put
+/// in place of the id, or nothing where this is an excerpt that has not the whole.
+fn name_whole<'a>(kind: &Kind, fields: &mut Fields<'a>, refers: Option<u32>, all: &Whole<'a>) {
+    let of_type = |shape: &Shape| match *shape {
+        Shape::Reference([of_type]) => Some(*of_type),
+        _ => None,
+    };
+    let found = kind.fields.iter().enumerate().find_map(|(at, it)| Some((at, of_type(&it.shape)?)));
+    if let Some((at, of_type)) = found {
+        let name = refers.and_then(|position| all.claimed(of_type, position)).unwrap_or_default();
+        fields.put(at, Some(Value::Text(name)));
+    }
 }
 
 /// Hears what a type's rules say of one resource.

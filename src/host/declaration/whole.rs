@@ -124,6 +124,12 @@ impl<'a> Whole<'a> {
         }
     }
 
+    /// What the resource at `position` claims in `space`.
+    pub fn claimed(&self, space: &str, position: u32) -> Option<Cow<'a, str>> {
+        let mut claims = self.claims.get(space)?.iter();
+        claims.find(|(_, at)| **at == position).map(|(name, _)| name.clone())
+    }
+
     /// Notes a declared link.
     pub fn link(&mut self, path: &RootPath, target: &str) {
         self.links.insert(path.as_str().to_owned(), target.to_owned());

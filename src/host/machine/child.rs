@@ -1,9 +1,11 @@
 //! Running another program: its own process group, a fixed environment, a limit on everything.
 //!
-//! A child never has a terminal or an input, never outlives its limit, and leaves no zombie. What
-//! it leaves running on purpose (a daemon that it started) is let be, and cannot hold us up. It
-//! ends with us: the next run would start a second one beside it.
+//! A child never has a terminal, nor an input but what it is given, never outlives its limit, and
+//! leaves no zombie. What it leaves running on purpose (a daemon that it started) is let be, and
+//! cannot hold us up. It ends with us, since the next run would start a second one beside it; all
+//! but what must not be left half done, which is [`Bond::Free`].
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -22,6 +24,10 @@ pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 const SAID: usize = 64 << 10;
 /// From the request to end to the kill.
 const GRACE: Duration = Duration::from_secs(2);
+/// The same for what must not be left half done.
+const LONG_GRACE: Duration = Duration::from_secs(120);
+/// Of what a child writes to memory, this much lies there at most before the rest is let go of.
+const MOST_IN_MEMORY: u64 = 4 << 20;
 /// From the kill to giving up on a process that the kernel does not let die.
 const UNKILLABLE: Duration = Duration::from_secs(5);
 /// How long the pipes are still read once the child itself has ended.
@@ -40,16 +46,32 @@ pub(super) struct Call<'a> {
     pub env: &'a [(&'a str, &'a str)],
     /// Working directory.
     pub workdir: &'a Path,
+    /// What is on standard input instead of nothing.
+    pub input: Option<File>,
     /// Where standard output goes instead of being kept.
     pub into: Option<File>,
     /// How much is kept of each output stream, in bytes: the last of it.
     pub cap: usize,
+    /// What becomes of it when we end, or its limit passes.
+    pub bond: Bond,
+}
+
+/// What becomes of a child when we end, and how it is ended at its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bond {
+    /// It ends with us; at its limit its group is asked to end, and soon killed.
+    Tied,
+    /// It goes on without us, in a session of its own, and writes both its streams to memory, which
+    /// unlike a pipe does not break when we end: pacman 6.0.2 dies of that with its lock held.
+    /// At its limit it alone, not what it runs, is sent this signal and given a generous time.
+    Free(i32),
 }
 
 impl<'a> Call<'a> {
     /// A plain call.
     pub fn new(argv: &'a [&'a str]) -> Call<'a> {
-        Call { argv, env: &[], workdir: Path::new("/"), into: None, cap: SAID }
+        let (env, workdir) = (&[], Path::new("/"));
+        Call { argv, env, workdir, input: None, into: None, cap: SAID, bond: Bond::Tied }
     }
 }
 
@@ -81,6 +103,16 @@ pub(super) enum How {
     Overran(Duration),
 }
 
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            How::Exited(code) => write!(f, "exited {code}"),
+            How::Killed(signal) => write!(f, "was killed by signal {signal}"),
+            How::Overran(limit) => write!(f, "was still running after {} s", limit.as_secs_f32()),
+        }
+    }
+}
+
 /// What became of a child.
 #[derive(Debug)]
 pub(super) struct Ended {
@@ -92,11 +124,7 @@ pub(super) struct Ended {
 impl Ended {
     /// One line for a person: how it ended and the last that it said.
     pub fn said(&self) -> String {
-        let how = match self.how {
-            How::Exited(code) => format!("exited {code}"),
-            How::Killed(signal) => format!("was killed by signal {signal}"),
-            How::Overran(limit) => format!("was still running after {} s", limit.as_secs_f32()),
-        };
+        let how = self.how;
         let last = last_line(self.err.bytes()).or_else(|| last_line(self.out.bytes()));
         match last {
             Some(line) => format!("{how}: {line}"),
@@ -150,7 +178,11 @@ pub(super) fn run_by(
     limit: Duration,
     pidfd: fn(&Child) -> Option<OwnedFd>,
 ) -> Result<Ended, Unrun> {
-    let mut child = spawn(&call)?;
+    let memory = match call.bond {
+        Bond::Tied => None,
+        Bond::Free(_) => Some(memory().map_err(|error| Unrun::Failed(words(&error)))?),
+    };
+    let mut child = spawn(&call, memory.as_ref())?;
     let pipes = [
         child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe))),
         child.stderr.take().map(|pipe| File::from(OwnedFd::from(pipe))),
@@ -158,11 +190,13 @@ pub(super) fn run_by(
     pipes.iter().flatten().for_each(no_blocking);
     let (pidfd, until) = (pidfd(&child), Deadline::after(limit));
     let tails = [Tail::new(call.cap), Tail::new(call.cap)];
-    Watch { child, pidfd, pipes, tails, phase: Phase::Running, until }.finish(limit)
+    let phase = Phase::Running;
+    Watch { child, bond: call.bond, pidfd, pipes, memory, tails, phase, until }.finish(limit)
 }
 
-/// Starts `call`, whose end is for the caller to see.
-pub(super) fn spawn(call: &Call) -> Result<Child, Unrun> {
+/// Starts `call`, whose end is for the caller to see. What it says goes to `memory`, if there is
+/// such a file.
+pub(super) fn spawn(call: &Call, memory: Option<&File>) -> Result<Child, Unrun> {
     let name = call.argv.first().copied().unwrap_or_default();
     let program = find(name, call.workdir)?;
     if !call.workdir.is_dir() {
@@ -179,8 +213,10 @@ pub(super) fn spawn(call: &Call) -> Result<Child, Unrun> {
         .current_dir(call.workdir)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
+        .stderr(Stdio::piped());
+    if call.bond == Bond::Tied {
+        command.process_group(0);
+    }
     let failed = |error: io::Error| {
         Unrun::Failed(format!(
             "run {}: {}",
@@ -188,9 +224,17 @@ pub(super) fn spawn(call: &Call) -> Result<Child, Unrun> {
             words(&error)
         ))
     };
+    if let Some(input) = &call.input {
+        command.stdin(input.try_clone().map_err(failed)?);
+    }
     if let Some(into) = &call.into {
         command.stdout(into.try_clone().map_err(failed)?);
     }
+    if let Some(memory) = memory {
+        command.stdout(memory.try_clone().map_err(failed)?);
+        command.stderr(memory.try_clone().map_err(failed)?);
+    }
+    let bond = call.bond;
     let parent = libc::pid_t::try_from(std::process::id()).expect("a process number is a pid_t");
     // SAFETY: what is called there is async-signal-safe and takes no memory.
     unsafe {
@@ -198,7 +242,11 @@ pub(super) fn spawn(call: &Call) -> Result<Child, Unrun> {
             libc::umask(0o022);
             // What we ignore, it would go on ignoring.
             libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
-            end_with(parent)
+            match bond {
+                Bond::Tied => end_with(parent),
+                Bond::Free(_) if libc::setsid() < 0 => Err(io::Error::last_os_error()),
+                Bond::Free(_) => Ok(()),
+            }
         });
     }
     command.spawn().map_err(failed)
@@ -253,8 +301,11 @@ enum Phase {
 /// A child being waited for.
 struct Watch {
     child: Child,
+    bond: Bond,
     pidfd: Option<OwnedFd>,
     pipes: [Option<File>; 2],
+    /// Where it writes instead.
+    memory: Option<File>,
     tails: [Tail; 2],
     phase: Phase,
     /// When the phase is over.
@@ -298,6 +349,10 @@ impl Watch {
             (false, Some(code)) => How::Exited(code),
             (false, None) => How::Killed(status.signal().unwrap_or(0)),
         };
+        if let Some(memory) = &self.memory {
+            read_memory(memory, &mut self.tails[0])
+                .map_err(|error| Unrun::Failed(words(&error)))?;
+        }
         let [out, err] = self.tails;
         Ok(Ended { how, out, err })
     }
@@ -306,12 +361,19 @@ impl Watch {
         self.phase = phase;
         self.until = Deadline::after(match phase {
             Phase::Running => Duration::MAX,
-            Phase::Asked => GRACE,
+            Phase::Asked if self.bond == Bond::Tied => GRACE,
+            Phase::Asked => LONG_GRACE,
             Phase::Killed => UNKILLABLE,
             Phase::Draining { .. } => DRAIN,
         });
         match phase {
-            Phase::Asked => self.signal(libc::SIGTERM),
+            Phase::Asked => match self.bond {
+                Bond::Tied => self.signal(libc::SIGTERM),
+                Bond::Free(signal) => {
+                    // SAFETY: takes no memory; the child has not been reaped.
+                    unsafe { libc::kill(self.number(), signal) };
+                }
+            },
             Phase::Killed => self.signal(libc::SIGKILL),
             _ => {}
         }
@@ -319,15 +381,21 @@ impl Watch {
 
     /// Sends `signal` to the child's group. The child has not been reaped, so the number is its.
     fn signal(&self, signal: i32) {
-        let group = -i32::try_from(self.child.id()).expect("a process number is an i32");
         // SAFETY: takes no memory. That the group is gone already is the only way to fail.
-        unsafe { libc::kill(group, signal) };
+        unsafe { libc::kill(-self.number(), signal) };
+    }
+
+    fn number(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a process number is an i32")
     }
 
     /// Waits for something to happen, a little at most, and reads what there is: of each pipe one
     /// piece a turn, so that a flood does not hold up the clock. Says whether the child has ended.
     fn wait_a_turn(&mut self) -> io::Result<bool> {
         let draining = matches!(self.phase, Phase::Draining { .. });
+        if let Some(memory) = &self.memory {
+            trim(memory)?;
+        }
         let watched = self.pidfd.as_ref().filter(|_| !draining);
         let longest = if self.pidfd.is_none() { BLIND_WAIT } else { LONGEST_WAIT };
         let wait = self.until.left().min(longest);
@@ -374,6 +442,48 @@ impl Watch {
             Ok(0) | Err(_) => self.pipes[at] = None,
         }
     }
+}
+
+/// A file that lies in memory alone.
+fn memory() -> io::Result<File> {
+    // SAFETY: the name is NUL-terminated.
+    let fd = unsafe { libc::memfd_create(c"said".as_ptr(), libc::MFD_CLOEXEC) };
+    match fd {
+        0.. => {
+            // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
+            Ok(unsafe { File::from_raw_fd(fd) })
+        }
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Lets go of the beginning of what lies in memory, where that has become much.
+fn trim(memory: &File) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let meta = memory.metadata()?;
+    if meta.blocks() * 512 <= MOST_IN_MEMORY {
+        return Ok(());
+    }
+    let surplus = meta.len().saturating_sub(MOST_IN_MEMORY / 2);
+    let surplus = libc::off_t::try_from(surplus).unwrap_or(libc::off_t::MAX);
+    let flags = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: takes no memory.
+    match unsafe { libc::fallocate(memory.as_raw_fd(), flags, 0, surplus) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The last of what lies in memory. The child's own place in it is not moved.
+fn read_memory(memory: &File, into: &mut Tail) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let len = memory.metadata()?.len();
+    let from = len.saturating_sub(into.cap as u64);
+    let mut last = vec![0; usize::try_from(len - from).unwrap_or(into.cap)];
+    memory.read_exact_at(&mut last, from)?;
+    into.cut = from > 0;
+    into.bytes = last;
+    Ok(())
 }
 
 /// Has reads of `pipe` return at once.

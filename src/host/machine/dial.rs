@@ -145,7 +145,7 @@ impl Resolver {
         };
         let argv = [program, LOOK_UP_ARGUMENT];
         let call = Call { env: &[(NAME, &name)], ..Call::new(&argv) };
-        let mut child = child::spawn(&call).map_err(child::Unrun::into_cause)?;
+        let mut child = child::spawn(&call, None).map_err(child::Unrun::into_cause)?;
         let pipes = [
             child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe))),
             child.stderr.take().map(|pipe| File::from(OwnedFd::from(pipe))),

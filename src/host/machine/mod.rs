@@ -12,6 +12,9 @@ mod clock;
 mod dial;
 mod fetch;
 mod files;
+mod overlays;
+mod package_lock;
+mod packages;
 mod place;
 mod root;
 mod sync;
@@ -38,6 +41,8 @@ use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use fetch::Fetcher;
 use files::Reader;
+use overlays::{Chest, Overlays};
+use packages::Packages;
 use place::{Dirty, Filling};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
@@ -47,6 +52,7 @@ pub(crate) use words::words;
 
 use crate::declaration::{Declaration, Own};
 use crate::resource::account::{Ask, AskUser};
+use crate::resource::wireguard::{Ask as OfOverlay, Interface};
 use crate::resource::{
     Access, Answer, CheckAnswer, Command, Found, Holds, Make, Object, PathAnswer, Place, Question,
     Removable, RootPath, Step, Trouble,
@@ -75,7 +81,9 @@ pub struct Machine {
     reader: Reader,
     accounts: Accounts,
     units: Units,
+    overlays: Overlays,
     fetcher: Fetcher,
+    packages: Packages,
     /// The last thing it did was to look.
     looking: bool,
     /// What may be open at once, less what a pass and its children need.
@@ -93,6 +101,7 @@ impl Machine {
         let host = Root::open(Path::new("/"), own).map_err(failed)?;
         let identity = |root: &Root| sys::stat(&root.top().fd).map(|stat| stat.identity);
         let is_host = identity(&opened).map_err(failed)? == identity(&host).map_err(failed)?;
+        let overlays = Overlays::new(opened.own(), is_host);
         Ok(Machine {
             root: opened,
             is_host,
@@ -100,7 +109,9 @@ impl Machine {
             reader: Reader::new(),
             accounts: Accounts::default(),
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
+            overlays,
             fetcher: Fetcher::default(),
+            packages: Packages::of(root),
             looking: true,
             descriptors: sys::raise_descriptors(MOST_DESCRIPTORS).saturating_sub(64).max(8),
         })
@@ -130,6 +141,8 @@ impl Machine {
                 | Question::Sysctl(_)
                 | Question::Account(_)
                 | Question::Check(_) => {}
+                // Their tools tell of everything that there is, whatever is asked.
+                Question::Package(_) | Question::Overlay(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
             }
         }
@@ -152,8 +165,13 @@ impl Machine {
             }
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
+            Question::Package(name) => self.presence(name, limit).map(Answer::Package),
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
+            }
+            Question::Overlay(ask) => {
+                self.see();
+                self.overlays.ask(ask, &mut self.root, &mut self.reader, limit)
             }
         }
     }
@@ -198,6 +216,10 @@ impl Machine {
                 self.run(command, limit)?;
                 Ok(Staged::nothing())
             }
+            Step::Install(install) => {
+                self.install(install, limit)?;
+                Ok(Staged::nothing())
+            }
             Step::Unit { unit, verb } => {
                 self.forget();
                 self.units.act(unit, verb, limit)?;
@@ -206,6 +228,13 @@ impl Machine {
             Step::ReloadManager => {
                 self.forget();
                 self.units.reload_manager(limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::Overlay(ref act) => {
+                self.forget();
+                let Machine { root, reader, fetcher, overlays, .. } = self;
+                overlays.act(act, Chest { root, reader, fetcher, limit }, limit)?;
+                self.forget();
                 Ok(Staged::nothing())
             }
         }
@@ -242,7 +271,14 @@ impl Machine {
                 self.root.reach(&keys, Intent::Change, "touch").map(drop)
             }
             Question::Unit { .. } => self.ask(question, PATIENCE).map(drop),
-            Question::Sysctl(_) | Question::Account(_) | Question::Check(_) => Ok(()),
+            Question::Overlay(OfOverlay::Interface(Interface { key_file: Some(path), .. })) => {
+                self.root.reach(path, Intent::Change, "touch").map(drop)
+            }
+            Question::Sysctl(_)
+            | Question::Account(_)
+            | Question::Check(_)
+            | Question::Package(_)
+            | Question::Overlay(_) => Ok(()),
         };
         match seen {
             Err(trouble) if trouble.touches_host => Err(trouble),
@@ -436,7 +472,9 @@ impl Machine {
     pub fn forget(&mut self) {
         self.root.forget();
         self.accounts.forget();
+        self.packages.forget();
         self.units.forget();
+        self.overlays.forget();
     }
 }
 

@@ -16,6 +16,7 @@ use super::change::is_empty;
 use super::fetch::{self, Fetcher};
 use super::files::Reader;
 use super::root::{trouble, Dir, Spot};
+use super::sync::sync;
 use super::sys::{self, Kind};
 use super::words::words;
 use super::xattr;
@@ -144,6 +145,14 @@ pub(super) fn commit(staged: &mut Staged) -> Result<(), Trouble> {
     renamed.map_err(|cause| trouble(&entry.path, "put in place", cause))?;
     entry.temporary = None;
     Ok(())
+}
+
+/// Puts one file in place by itself, durably.
+pub(super) fn durably(spot: Spot, place: &Place, filling: Filling) -> Result<(), Trouble> {
+    let mut staged = stage(spot, place, filling)?;
+    sync([&staged])?;
+    commit(&mut staged)?;
+    sync([&staged])
 }
 
 /// Removes what an interrupted run left under the temporary name `name`; says whether it did.

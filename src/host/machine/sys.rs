@@ -4,7 +4,8 @@
 //! call here can follow a link that somebody put on the way. Owns every `unsafe` of the file side.
 
 use std::ffi::CStr;
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use libc::{c_int, c_uint};
@@ -185,6 +186,18 @@ pub(super) fn remove_directory(dir: &OwnedFd, name: &CStr) -> io::Result<()> {
     let flags = libc::AT_REMOVEDIR;
     // SAFETY: the name is NUL-terminated.
     retry(|| unsafe { libc::unlinkat(dir.as_raw_fd(), name.as_ptr(), flags) }).map(drop)
+}
+
+/// A file that holds `bytes` in memory and has no name, so that nobody else can open it: what a
+/// child is to read and no one is to see. memfd_create(2), close-on-exec.
+pub(super) fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    // SAFETY: the name is a terminated string that outlives the call.
+    let fd = retry(|| unsafe { libc::memfd_create(c"input".as_ptr(), libc::MFD_CLOEXEC) })?;
+    // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
+    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// fsync(2).

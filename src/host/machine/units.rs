@@ -231,7 +231,7 @@ impl Units {
 }
 
 /// systemd runs here, as sd_booted(3) tells it.
-fn is_managed() -> bool {
+pub(super) fn is_managed() -> bool {
     Path::new("/run/systemd/system").is_dir()
 }
 
@@ -287,14 +287,18 @@ fn story(unit: &str) -> String {
 
 fn story_of(unit: &Unit) -> String {
     let ended = unit.ended();
-    let option = format!("--unit={}", unit.id);
-    let log = run(&systemctl::log(&option), PATIENCE).ok();
-    let log = log.map(|ended| text(&ended).unwrap_or_default()).unwrap_or_default();
-    let lines: Vec<String> = log.lines().map(|line| quoted(line.as_bytes())).collect();
+    let lines = log_of(&format!("--unit={}", unit.id));
     match lines.is_empty() {
         true => format!(" ({ended})"),
         false => format!(" ({ended}); its log ends {}", lines.join(", ")),
     }
+}
+
+/// The last lines of the log that `which` picks, quoted.
+pub(super) fn log_of(which: &str) -> Vec<String> {
+    let log = run(&systemctl::log(which), PATIENCE).ok();
+    let log = log.map(|ended| text(&ended).unwrap_or_default()).unwrap_or_default();
+    log.lines().map(|line| quoted(line.as_bytes())).collect()
 }
 
 /// The name that the entry of this name in a directory of units leads to, where it is a link.

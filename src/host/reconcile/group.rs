@@ -132,7 +132,7 @@ impl Pass<'_> {
     /// # Errors
     /// Only of the store: a member that fails is answered for in the lines.
     pub(super) fn flush(&mut self, group: &mut Group<'_>) -> Result<(), Error> {
-        let members = std::mem::take(group).members;
+        let mut members = std::mem::take(group).members;
         if members.is_empty() {
             return Ok(());
         }
@@ -149,7 +149,7 @@ impl Pass<'_> {
         self.make_durable(&mut course, Staged::waits);
         self.commit(&members, &mut course);
         self.make_durable(&mut course, |_| true);
-        self.read_back(&members, &mut course);
+        self.read_back(&mut members, &mut course);
         self.tell_manager(&members, &mut course);
         let each = started.elapsed().as_millis() as u64 / members.len() as u64;
         for (member, progress) in members.into_iter().zip(course) {
@@ -237,15 +237,17 @@ impl Pass<'_> {
         }
     }
 
-    /// Setting a value is not evidence that it took: each member is judged anew.
-    fn read_back(&mut self, members: &[Member<'_>], course: &mut [Progress]) {
-        for (member, progress) in members.iter().zip(course) {
+    /// Setting a value is not evidence that it took: each member is judged anew. What the store is
+    /// to keep may have come to be only with the steps.
+    fn read_back(&mut self, members: &mut [Member<'_>], course: &mut [Progress]) {
+        for (member, progress) in members.iter_mut().zip(course) {
             if member.verdict.steps.is_empty() || !matches!(progress, Progress::Going(_)) {
                 continue;
             }
             let refreshed = member.verdict.refreshes;
             let trouble = match self.look_after(member.turn, &member.object, refreshed) {
                 Ok(verdict) if verdict.steps.is_empty() => {
+                    member.verdict.before = verdict.before.or(member.verdict.before.take());
                     self.saw(member.turn);
                     continue;
                 }
@@ -340,8 +342,11 @@ impl Pass<'_> {
             }
         }
         let Some(path) = path_of(&member.object) else {
+            // What an interrupted run may have left is still that run's, though it is not there.
+            let cut = |step: &Step| matches!(step, Step::Install(it) if it.begun.is_some());
             // Whether a command did anything cannot be seen from outside.
-            let is_seen = !member.verdict.steps.iter().any(|step| matches!(step, Step::Run(_)));
+            let unseen = |step: &Step| matches!(step, Step::Run(_)) || cut(step);
+            let is_seen = !member.verdict.steps.iter().any(unseen);
             return match self.look(member.turn, &member.object) {
                 Ok(verdict) if is_seen && !member.verdict.existed && !verdict.existed => {
                     self.ledger.withdrawn(member, &member.object)
@@ -394,7 +399,7 @@ fn at_path<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
 /// The step may take longer than a person likes to wait without a word.
 fn is_slow(step: &Step) -> bool {
     match step {
-        Step::Run(_) | Step::Unit { .. } => true,
+        Step::Run(_) | Step::Install(_) | Step::Unit { .. } => true,
         Step::Place(place) => matches!(place.make, Make::Fetched { .. }),
         _ => false,
     }

@@ -92,7 +92,12 @@ impl<'s> Ledger<'s> {
             (Some(_), None) if *owned.id != *declared.id => Some(Outcome::Unchanged),
             (Some(_), None) => None,
         };
-        let past = Past { standing: owned.standing, before: owned.before, due };
+        let past = Past {
+            standing: owned.standing,
+            before: owned.before,
+            due,
+            begun: owned.pending.map(|_| owned.since),
+        };
         Known { past, note }
     }
 
@@ -365,7 +370,11 @@ impl<'s> Ledger<'s> {
             let nth = match known.iter().position(|(other, _)| *other == text) {
                 Some(nth) => nth,
                 None => {
-                    let declaration = self.read(&text, own)?;
+                    let mut declaration = self.read(&text, own)?;
+                    // An excerpt is of one object, and has nothing else.
+                    if let [one] = &mut declaration.resources[..] {
+                        one.resource.complete(object);
+                    }
                     let object = |declared: &Declared| declared.resource.object();
                     let objects = declaration.resources.iter().map(object);
                     known.push((text, objects.zip(0..).collect()));

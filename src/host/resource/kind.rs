@@ -127,7 +127,9 @@ pub enum Shape {
     Principal,
     /// Bytes in base64.
     Base64,
-    /// The id of a resource earlier in the list, of one of these types (none: of any).
+    /// The id of a resource earlier in the list, of one of these types (none: of any). Where it is
+    /// of one type alone, what is declared is a part of that: `build` finds in place of the id what
+    /// that resource claims in the space of its type's name.
     Reference(&'static [&'static str]),
     /// A list of values of one shape, with its least and greatest length.
     List(&'static Shape, usize, usize),

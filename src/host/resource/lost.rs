@@ -21,6 +21,10 @@ impl Resource for Lost {
         self.without.object()
     }
 
+    fn complete(&mut self, object: &Object) {
+        self.without.complete(object);
+    }
+
     fn question(&self) -> Question<'_> {
         self.without.question()
     }

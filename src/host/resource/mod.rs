@@ -32,6 +32,7 @@ mod tests;
 mod unit_before;
 pub mod user;
 pub mod wanted;
+pub mod wireguard;
 
 use std::fmt;
 
@@ -130,16 +131,19 @@ pub enum Standing {
 pub struct Past<'a> {
     /// Whose it is.
     pub standing: Standing,
-    /// What the store holds to be put back on release.
+    /// What the store keeps of it, as [`Verdict::before`] had it.
     pub before: Option<&'a str>,
     /// What the resource owes to a change of something that it follows.
     pub due: Due,
+    /// A run began to make it so and was never seen to end; owned since then, in seconds since
+    /// 1970.
+    pub begun: Option<u64>,
 }
 
 impl Past<'_> {
     /// Of an object that nobody owns and that follows nothing.
     pub const NONE: Past<'static> =
-        Past { standing: Standing::Unowned, before: None, due: Due::Nothing };
+        Past { standing: Standing::Unowned, before: None, due: Due::Nothing, begun: None };
 }
 
 /// How something takes in what it reads only when it starts. Each does what those before it do.
@@ -181,6 +185,8 @@ pub enum Question<'a> {
     Account(account::Ask<'a>),
     /// Does this command exit 0?
     Check(Command<'a>),
+    /// How far is the package of this name there?
+    Package(&'a str),
     /// What does the service manager know of this unit?
     Unit {
         /// Its whole name.
@@ -188,6 +194,8 @@ pub enum Question<'a> {
         /// Whether it is started at boot matters: all that a mounted tree can tell.
         enabling: bool,
     },
+    /// What is an overlay's interface, or a peer of one, like?
+    Overlay(wireguard::Ask<'a>),
 }
 
 /// What a regular file is compared with. `Debug` shows no bytes: they may be a secret.
@@ -236,10 +244,16 @@ pub enum Answer {
     User(account::UserAnswer),
     /// To [`Question::Check`].
     Check(CheckAnswer),
+    /// To [`Question::Package`].
+    Package(package::Presence),
     /// To [`Question::Unit`], of the running machine.
     Unit(Unit),
     /// To [`Question::Unit`], of a mounted tree or a template.
     UnitFile(FileState),
+    /// To [`wireguard::Ask::Interface`].
+    Overlay(wireguard::Found),
+    /// To [`wireguard::Ask::Peer`].
+    Peer(wireguard::FoundPeer),
     /// The question makes no sense here (a kernel value of a mounted tree), and why.
     NotApplicable(&'static str),
 }
@@ -360,6 +374,8 @@ pub enum Step<'a> {
     },
     /// Run a command to its end; anything but exit 0 is a failure.
     Run(Command<'a>),
+    /// Install a package.
+    Install(package::Install<'a>),
     /// Have the service manager do this to a unit, and see that it lasts.
     Unit {
         /// The unit's whole name.
@@ -369,6 +385,8 @@ pub enum Step<'a> {
     },
     /// Have the service manager read its units' files again.
     ReloadManager,
+    /// Do this to an overlay.
+    Overlay(wireguard::Act<'a>),
     /// Remove the entry at this path if it is still of this kind; a directory only when empty.
     Remove {
         /// Where.
@@ -381,7 +399,7 @@ pub enum Step<'a> {
 impl Step<'_> {
     /// Nobody knows what will be there once it has been taken: accounts, units, files.
     pub fn may_bring_anything(&self) -> bool {
-        matches!(self, Step::Run(_))
+        matches!(self, Step::Run(_) | Step::Install(_))
     }
 }
 
@@ -452,8 +470,8 @@ pub struct Verdict<'a> {
     pub steps: Vec<Step<'a>>,
     /// What differs, for a person; empty when nothing does.
     pub detail: String,
-    /// What must be put back when the object is released (a kernel parameter's value), in place of
-    /// what the store holds.
+    /// What the store is to keep of the object in place of what it holds, for when it is released
+    /// (a kernel parameter's value, to be put back) or looked at again (a peer's endpoint).
     pub before: Option<String>,
     /// What the steps amount to for what it follows.
     pub refreshes: Due,
@@ -517,6 +535,10 @@ pub trait Resource: fmt::Debug {
 
     /// What would be owned.
     fn object(&self) -> Object;
+
+    /// What an excerpt does not tell, since what this is a part of is not in it, the name of the
+    /// object does: takes it from there.
+    fn complete(&mut self, _object: &Object) {}
 
     /// What to ask to know whether the machine matches.
     fn question(&self) -> Question<'_>;

@@ -69,6 +69,8 @@ pub fn parting(kind: &str, standing: Standing) -> Parting {
         ("service", _) => Parting::Undo(&super::unit_before::AsBefore),
         ("group", _) => Parting::Undo(&super::group::Leave),
         ("user", Standing::Created) => Parting::Undo(&super::user::LockOut),
+        ("overlay", _) => Parting::Undo(&super::overlay::TakeDown),
+        ("peer", Standing::Created) => Parting::Undo(&super::peer::TakeAway),
         ("sysctl", _) => Parting::Undo(&super::sysctl::PutBack),
         _ => Parting::Forget,
     }

@@ -201,9 +201,28 @@ pub fn act<'a>(root: Option<&'a str>, verb: Verb, runtime: bool, unit: &'a str) 
 /// Has the manager read its units' files again.
 pub const RELOAD_MANAGER: [&str; 2] = ["systemctl", "daemon-reload"];
 
-/// Asks for the last lines of a unit's log.
-pub fn log(unit_option: &str) -> [&str; 5] {
-    ["journalctl", unit_option, "--lines=5", "--no-pager", "--output=cat"]
+/// Asks for the last lines of the log that `which` picks: `--unit=…`, or a field and its value.
+pub fn log(which: &str) -> [&str; 5] {
+    ["journalctl", which, "--lines=5", "--no-pager", "--output=cat"]
+}
+
+/// A name for a service of `what`, made of `kind` and a `mark` that no other has.
+pub fn unit_name(kind: &str, what: &str, mark: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let what: String = what.chars().map(plain).collect();
+    format!("{kind}-{what}-{mark}.service")
+}
+
+/// Starts a program that forks once it is ready, in a unit of its own that is gone when it ends.
+pub fn start_forking<'a>(unit: &str, argv: &[&'a str]) -> Vec<std::borrow::Cow<'a, str>> {
+    let options = ["systemd-run", "--quiet", "--collect", "--service-type=forking"];
+    let unit = [format!("--unit={unit}").into(), "--".into()];
+    options
+        .into_iter()
+        .map(Into::into)
+        .chain(unit)
+        .chain(argv.iter().map(|it| (*it).into()))
+        .collect()
 }
 
 fn with_root<'a>(root: Option<&'a str>, words: &[&'a str], units: &[&'a str]) -> Vec<&'a str> {

@@ -493,28 +493,55 @@ fn what_ran_before_is_adopted_and_not_restarted() {
 
 // R-14
 #[test]
-fn a_pass_with_nothing_to_do_asks_once_for_all() {
+fn a_pass_with_nothing_to_do_asks_each_tool_once_for_all() {
     if lab::skipped() {
         return;
     }
     let web = machine("web");
-    let mut list = Vec::new();
+    let installed = web.sh("dpkg-query -W -f '${Package}\\n' | head -n 50").ok().stdout();
+    let mut list: Vec<Value> =
+        installed.lines().map(|it| json!({"id": it, "type": "package", "name": it})).collect();
     for nth in 0..50 {
         web.write(&format!("{UNITS}/s{nth}.service"), PLAIN);
-        let unit = format!("s{nth}");
+        let unit = format!("s{nth}.service");
         list.push(json!({"id": unit, "type": "service", "unit": unit, "enabled": true}));
     }
+    assert_eq!(list.len(), 100);
     web.run(["systemctl", "daemon-reload"]).ok();
     let declared = all(Value::Array(list));
     web.apply(&declared).converged();
     web.write("/root/all.json", declared.to_string());
+    web.sh(&format!(
+        "strace -qq -f -s 9999 -e trace=execve -o /root/trace {HOST} apply /root/all.json"
+    ))
+    .ok();
+    let trace = web.read("/root/trace");
+    let argv = |line: &str| {
+        let list = line.split_once(", [")?.1.split_once("], ")?.0;
+        serde_json::from_str::<Vec<String>>(&format!("[{list}]")).ok()
+    };
+    let ran: Vec<Vec<String>> =
+        trace.lines().filter(|line| line.ends_with("= 0")).filter_map(argv).collect();
+    let programs: Vec<&str> = ran.iter().map(|argv| argv[0].rsplit('/').next().unwrap()).collect();
+    assert_eq!(programs, ["nox-mesh-host", "dpkg-query", "systemctl"]);
+
+    // What the pass costs beside those two by hand: said, since no time is asserted here.
+    let quoted = |argv: &Vec<String>| {
+        let words: Vec<String> = argv.iter().map(|word| format!("'{word}'")).collect();
+        format!("{} >/dev/null\n", words.join(" "))
+    };
+    let by_hand = quoted(&ran[1]) + &quoted(&ran[2]);
     let script = format!(
-        "strace -qq -f -e trace=execve -o /root/trace {HOST} apply /root/all.json
-         grep -c 'execve(.* = 0' /root/trace; grep -c 'systemctl.*show.* = 0' /root/trace"
+        "for round in $(seq 21); do
+             a=$(date +%s%N); {HOST} -q apply /root/all.json
+             b=$(date +%s%N); {by_hand}c=$(date +%s%N)
+             echo $(((b - a) / 1000)) $(((c - b) / 1000))
+         done | tee /root/times >/dev/null
+         sort -n /root/times | sed -n 11p | cut -d ' ' -f 1
+         cut -d ' ' -f 2 /root/times | sort -n | sed -n 11p"
     );
-    let counts = web.sh(&script).ok().stdout();
-    let last: Vec<&str> = counts.lines().rev().take(2).collect();
-    assert_eq!(last, ["1", "2"], "the host itself and one systemctl: {counts}");
+    println!("50 packages and 50 services, medians of 21, µs: the pass, then the two by hand");
+    println!("{}", web.sh(&script).ok().stdout());
 }
 
 // R-16

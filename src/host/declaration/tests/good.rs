@@ -60,12 +60,12 @@ fn every_type_is_read_whole_with_all_of_its_fields() {
 #[test]
 fn a_type_without_an_applier_is_refused_only_once_its_rules_hold() {
     // R-7
-    let text = document(r#"{"id":"p","type":"package","name":"vim"}"#);
+    let text = document(r#"{"id":"p","type":"dataset","name":"tank/p"}"#);
     let found = read(&text).unwrap_err();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].place, r#"resources[0] "p""#);
-    assert_eq!(found[0].wrong, r#"type "package" is not supported by this host yet"#);
-    let bad = document(r#"{"id":"p","type":"package","name":"vim=1"}"#);
+    assert_eq!(found[0].wrong, r#"type "dataset" is not supported by this host yet"#);
+    let bad = document(r#"{"id":"p","type":"dataset"}"#);
     let found = lines(&read(&bad).unwrap_err());
     assert!(found.contains("name") && !found.contains("supported"), "{found}");
 }

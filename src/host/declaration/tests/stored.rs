@@ -164,6 +164,29 @@ fn one_resource_is_written_as_it_stands_in_the_whole() {
 }
 
 #[test]
+fn a_part_that_stands_without_its_whole_is_told_by_its_object() {
+    const KEY: &str = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+    let overlay = r#"{"id":"v","type":"overlay","interface":"wg7","addresses":["10.0.0.1/8"]}"#;
+    let peer = format!(
+        r#"{{"id":"p","type":"peer","overlay":"v","public_key":"{KEY}","allowed_ips":[]}}"#
+    );
+    let whole = read(&document(&format!("{overlay},{peer}"))).unwrap();
+    let object = whole.resources[1].resource.object();
+    assert_eq!(object.as_str(), format!("peer:wg7 {KEY}"));
+    let text = Secrets::default().text(&whole);
+    let range = super::super::excerpts(&whole, &[object.as_str()])[0].clone().unwrap();
+    assert!(text.contains(&document(&format!("{overlay},{peer}"))[range.clone()]));
+    let alone = document(&document(&format!("{overlay},{peer}"))[range]);
+    let stored = Stored::Untrusted(alone.into_bytes());
+    let mut back = parse_stored(stored, &Own::default(), &mut |_| None).unwrap();
+    let [one] = &mut back.resources[..] else { panic!("one resource") };
+    one.resource.complete(&object);
+    assert_eq!(one.resource.object(), object);
+    let asked = format!("{:?}", one.resource.question());
+    assert_eq!(asked, format!("{:?}", whole.resources[1].resource.question()));
+}
+
+#[test]
 fn no_secret_is_ever_shown() {
     // R-30
     let declaration = read(&with_secrets()).unwrap();

@@ -14,7 +14,6 @@ use crate::machine::fetch::Fetcher;
 use crate::machine::files::Reader;
 use crate::machine::place::{self, Filling};
 use crate::machine::root::{trouble, Intent, Reached, Root, Spot};
-use crate::machine::sync;
 use crate::machine::sys::{self, Kind, Stat};
 use crate::machine::words::{quoted, words};
 use crate::resource::account::FoundKeys;
@@ -249,11 +248,7 @@ fn made<'a>(holder: &Holder, path: &'a RootPath, make: Make<'a>, mode: u16) -> P
 fn in_place(spot: Spot, place: &Place, site: &mut Site) -> Result<(), Trouble> {
     site.root.forget();
     let Site { reader, fetcher, limit, .. } = site;
-    let filling = Filling { reader, fetcher, limit: *limit };
-    let mut staged = place::stage(spot, place, filling)?;
-    sync::sync([&staged])?;
-    place::commit(&mut staged)?;
-    sync::sync([&staged])
+    place::durably(spot, place, Filling { reader, fetcher, limit: *limit })
 }
 
 fn remove(spot: Spot, path: &RootPath) -> Result<(), Trouble> {

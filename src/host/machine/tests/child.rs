@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
-use super::super::child::{run, run_by, Call, Ended, How, Unrun, PATH};
+use super::super::child::{run, run_by, Bond, Call, Ended, How, Unrun, PATH};
 use super::*;
 use crate::resource::{Command, Step};
 
@@ -237,4 +237,40 @@ fn a_run_that_does_not_exit_0_is_a_failure_in_its_own_words() {
     let failed = trouble(run("echo no such thing; exit 4", LIMIT), "exited 4: \"no such thing\"");
     assert_eq!(failed.doing, "run \"sh\"");
     trouble(run("sleep 1000", SHORT), "was still running after 0.2 s");
+}
+
+/// As a transaction is run: by this signal at its limit.
+fn free(script: &str, limit: Duration) -> Ended {
+    let argv = ["sh", "-c", script];
+    run(Call { bond: Bond::Free(libc::SIGINT), cap: 1000, ..Call::new(&argv) }, limit).unwrap()
+}
+
+#[test]
+fn what_must_be_finished_leads_a_session_and_does_not_end_with_us() {
+    //
+    let ended = free("read -r _ _ _ _ _ session _ </proc/self/stat; echo $session $$", LIMIT);
+    let said = String::from_utf8_lossy(ended.out.bytes()).into_owned();
+    let (session, own) = said.trim().split_once(' ').unwrap();
+    assert_eq!(session, own);
+    // Where a pipe would break with us, there is memory.
+    assert!(ended.err.bytes().is_empty());
+    let ended = free("readlink /proc/$$/fd/1 /proc/$$/fd/2", LIMIT);
+    assert_eq!(String::from_utf8_lossy(ended.out.bytes()).matches("/memfd:said").count(), 2);
+}
+
+#[test]
+fn both_its_streams_are_kept_in_their_order_and_of_a_flood_the_last() {
+    let ended = free("echo one; echo two >&2; echo three; exit 3", LIMIT);
+    assert_eq!((ended.how, ended.out.bytes()), (How::Exited(3), &b"one\ntwo\nthree\n"[..]));
+    let ended = free("head -c 64M /dev/zero; sleep 1.2; echo end", LIMIT);
+    assert!(ended.out.cut() && ended.out.bytes().ends_with(b"\0end\n"));
+    assert_eq!(ended.out.bytes().len(), 1000);
+}
+
+#[test]
+fn at_its_limit_it_alone_is_asked_to_end_and_may_finish_what_it_runs() {
+    let script = "trap 'echo asked' INT; sh -c 'sleep 0.4; echo finished'; echo end";
+    let ended = free(script, SHORT);
+    assert!(matches!(ended.how, How::Overran(_)));
+    assert_eq!(String::from_utf8_lossy(ended.out.bytes()), "finished\nasked\nend\n");
 }
