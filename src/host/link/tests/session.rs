@@ -182,6 +182,43 @@ fn rounds_are_spread_over_30_s_then_over_twice_that_up_to_5_min() {
     assert!(seconds.iter().all(|count| (90..=110).contains(count)), "{seconds:?}");
 }
 
+//
+#[test]
+fn a_week_without_a_broker_is_a_week_of_patient_attempts_and_the_first_answer_ends_it() {
+    let mut play = Play::new(&["a:1"]);
+    let (end, mut attempts) = (play.up + Duration::from_secs(7 * 86_400), 0u64);
+    while play.up < end {
+        play.random = play.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) >> 1;
+        let out = play.step(Event::Tick);
+        assert!(matches!(out[..], [Effect::LookUp(_)]), "{out:?}");
+        assert!(down(&play.step(Event::Failed(refused()))).0.grounds.contains("refused"));
+        attempts += 1;
+        play.up = play.session.deadline().unwrap();
+    }
+    // One in 150 s on average.
+    assert!((3500..=4600).contains(&attempts), "{attempts}");
+    play.link();
+    // From here on it is as if nothing had been, once the link has stood a while.
+    play.up += Duration::from_secs(60);
+    play.random = u64::MAX;
+    assert!(down(&play.step(Event::Ended(None))).1);
+    assert!(play.session.deadline().unwrap() - play.up <= Duration::from_secs(30));
+}
+
+#[test]
+fn a_link_that_stands_and_falls_at_once_is_tried_more_and_more_slowly() {
+    let mut play = Play::new(&["a:1"]);
+    for most in [30, 60, 120, 240, 300, 300] {
+        // The longest of each span.
+        play.random = most * 1000;
+        play.link();
+        play.step(Event::Ended(None));
+        let wait = play.session.deadline().unwrap() - play.up;
+        assert_eq!(wait, Duration::from_secs(most));
+        play.up += wait;
+    }
+}
+
 #[test]
 fn a_link_is_up_only_with_its_own_nonce_and_the_signed_mesh_message() {
     let mut play = Play::new(&["a:1"]);
