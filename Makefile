@@ -11,7 +11,9 @@ MAXSIZE_GLIBC := 4194304
 DESTDIR ?=
 PREFIX  ?= /usr/local
 INSTALLED = $(DESTDIR)$(PREFIX)/bin/nox-mesh-host \
-	$(DESTDIR)$(PREFIX)/share/man/man8/nox-mesh-host.8
+	$(DESTDIR)$(PREFIX)/share/man/man8/nox-mesh-host.8 \
+	$(DESTDIR)$(PREFIX)/lib/systemd/system/nox-mesh-host.service \
+	$(DESTDIR)$(PREFIX)/lib/systemd/system-preset/80-nox-mesh-host.preset
 
 .PHONY: help build run check lab-build lab lab-shell bench fuzz static install uninstall
 .DEFAULT_GOAL := help
@@ -85,11 +87,13 @@ static:         ## the release binary with no library to find, and the proof tha
 	echo 'it is not static:'; ldd $$bin; exit 1; fi && \
 	if [ $$size -gt $$most ]; then echo "it is larger than $$most bytes"; exit 1; fi
 
-# Not the unit: what it starts, the service, is not part of this version.
-install:        ## binary and manual page below $(DESTDIR)$(PREFIX) (BIN=file to choose)
+install:        ## binary, man page, unit, preset below $(DESTDIR)$(PREFIX) (BIN=file to choose)
 	@test -x $(BIN) || $(MAKE) build
 	install -D -m 0755 $(BIN) $(word 1,$(INSTALLED))
 	install -D -m 0644 unit/nox-mesh-host.8 $(word 2,$(INSTALLED))
+	install -D -m 0644 unit/nox-mesh-host.service $(word 3,$(INSTALLED))
+	sed -i 's|=/usr/bin/|=$(PREFIX)/bin/|' $(word 3,$(INSTALLED))
+	install -D -m 0644 unit/80-nox-mesh-host.preset $(word 4,$(INSTALLED))
 
 uninstall:      ## takes away what install brought; state and configuration stay
 	rm -f $(INSTALLED)

@@ -57,6 +57,18 @@ fn groups(root: &Root, user: &str) -> Vec<String> {
     text.lines().filter(lists).map(|it| it.split(':').next().unwrap().into()).collect()
 }
 
+//
+#[test]
+fn keys_go_though_the_login_cannot_be_locked() {
+    let Some(root) = tree("accounts-unlockable") else { return };
+    root.converge(&with_keys(&[ALICE]));
+    assert!(root.text(KEYS).contains(ALICE));
+    fs::remove_file(root.at("/etc/shadow")).unwrap();
+    let run = root.apply("").expect(1, &["u failed"]);
+    assert!(run.err.contains("lock user alice"), "{}", run.err);
+    assert!(!root.has(KEYS));
+}
+
 // R-2 R-14
 #[test]
 fn an_account_is_made_as_declared_and_a_second_run_has_nothing_to_do() {

@@ -147,3 +147,17 @@ fn an_empty_declaration_is_not_no_declaration() {
     let run = root.reconcile().expect(0, &[]);
     assert!(!run.err.contains("nothing has been declared"), "{}", run.err);
 }
+
+// R-9
+#[test]
+fn what_is_claimed_as_another_kind_of_thing_is_replaced_at_once() {
+    let root = Root::new("otherwise");
+    let file = r#"{"id":"x","type":"file","path":"/x","content":"one"}"#;
+    root.bundle(file).expect(0, &["x created"]);
+    let link = r#"{"id":"x","type":"symlink","path":"/x","target":"y"}"#;
+    assert_eq!(take_plan(&root, link), ["x created", "x removed"]);
+    let run = take(&root, link).expect(0, &["x created", "x removed"]);
+    assert!(run.err.contains("will remove file /x"), "{}", run.err);
+    assert_eq!(fs::read_link(root.at("/x")).unwrap(), std::path::Path::new("y"));
+    take(&root, link).expect(0, &["x unchanged"]);
+}

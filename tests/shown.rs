@@ -120,7 +120,9 @@ fn the_store_is_shown_in_lines_that_a_person_can_read() {
     let scratch = Scratch::new("shown-store");
     let root = scratch.path();
     let look = |arguments: &[&str]| timeless(&at(root, arguments).exits(0).out);
-    assert_eq!(look(&["status"]), "nothing has been declared to this host yet\nowns 0 objects\n");
+    let nothing =
+        "nothing has been declared to this host yet\nowns 0 objects\nservice: not running\n";
+    assert_eq!(look(&["status"]), nothing);
     assert_eq!(at(root, &["owned"]).exits(0).err, "nox-mesh-host: this host owns nothing\n");
     assert_eq!(look(&["journal"]), "");
     let fails = r#"{"version":1,"serial":3,"resources":[
@@ -134,7 +136,8 @@ fn the_store_is_shown_in_lines_that_a_person_can_read() {
             "not as declared: 1 resource failing\n\
              local serial 3 accepted TIME, not yet applied whole\nowns 1 object\n\
              last pass with news: TIME failed (command)\n\
-             failing since TIME: lost (local): {cause}\n"
+             failing since TIME: lost (local): {cause}\n\
+             service: not running\n"
         )
     );
     assert_eq!(look(&["owned"]), "created TIME local  file      /one  [one]\n");

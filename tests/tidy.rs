@@ -98,7 +98,7 @@ const EFFECTS: [&str; 18] = [
 const VOUCHERS: [&str; 3] = ["src/host/declaration/mod.rs", "src/host/machine/", "src/host/store/"];
 
 /// Requirement rows that are done, each of which some test defends by name.
-const DONE: [u32; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 25, 27, 29, 30, 31, 32];
+const DONE: [u32; 21] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 25, 27, 29, 30, 31, 32];
 
 /// The last row there is.
 const LAST_ROW: u32 = 34;

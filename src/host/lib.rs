@@ -5,7 +5,8 @@
 //! return data and name no effect. `machine` is the only place that touches the machine, `store`
 //! the only one that touches the host's own state. `link` holds the connection to the mesh, and is
 //! pure but for the file that carries out what its session says, TLS, and what keeps the identity.
-//! `reconcile` is the flow itself; the command line and, later, the service both call it.
+//! `reconcile` is the flow itself; the command line calls it, and the `service` has it called by
+//! children that make one pass each.
 //!
 //! Absent on purpose: no thread, no async, no shell string, no listener, no query of anything but
 //! this machine. A resource never acts: it asks, judges and yields steps.
@@ -13,6 +14,7 @@
 pub mod accept;
 pub mod base64;
 pub mod cli;
+pub mod config;
 pub mod declaration;
 pub mod diff;
 pub mod digest;
@@ -20,10 +22,13 @@ pub mod error;
 pub mod hash;
 pub mod link;
 pub mod machine;
+pub mod plain;
 pub mod plan;
 pub mod reconcile;
 pub mod report;
 pub mod resource;
+pub mod service;
+pub mod spool;
 pub mod store;
 pub mod tool;
 pub mod when;

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use nox_mesh_host::service::errand;
 use nox_mesh_host::{cli, machine};
 
 fn main() -> ExitCode {
@@ -13,5 +14,8 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|first| first == machine::LOOK_UP_ARGUMENT) {
         return machine::look_up_main();
     }
-    cli::main(args)
+    match args.split_first() {
+        Some((first, rest)) if first == errand::ERRAND_ARGUMENT => cli::errand_main(rest),
+        _ => cli::main(args),
+    }
 }

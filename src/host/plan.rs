@@ -80,7 +80,29 @@ pub fn released(source: Source, declaration: &Declaration, state: &State) -> Vec
     let goes = |owned: &Owned| {
         owned.source == source && !stays[owned.position] && !needed.contains(owned.object)
     };
-    state.owned().filter(goes).filter_map(|owned| Object::from_journal(owned.object)).collect()
+    let goes = state.owned().filter(goes);
+    let mut goes: Vec<Object> =
+        goes.filter_map(|owned| Object::from_journal(owned.object)).collect();
+    // A container may be older than the network that it has joined since, which cannot go before.
+    goes.sort_by_key(|object| object.space() != "container_network");
+    goes
+}
+
+/// What is claimed as another kind of thing than what its owner has there: its new owner lets go of
+/// that, as of what is its own.
+pub fn replaced(
+    declaration: &Declaration,
+    fates: &HashMap<usize, Fate>,
+    state: &State,
+) -> Vec<Object> {
+    let is_other = |declared: &Declared| {
+        let owned = state.get(declared.resource.object().as_str());
+        owned.is_some_and(|owned| owned.of_type != declared.resource.kind())
+    };
+    let claimed = declaration.resources.iter().enumerate().filter(|(position, declared)| {
+        matches!(fates.get(position), Some(Fate::Claim(_))) && is_other(declared)
+    });
+    claimed.map(|(_, declared)| declared.resource.object()).collect()
 }
 
 /// Those of `implied` that hold something which stays or comes.

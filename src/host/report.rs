@@ -4,7 +4,7 @@
 //! rest is filled in from the declarations when the report is written.
 
 use serde::ser::{SerializeSeq, Serializer};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::declaration::{Declaration, Declared, Fault};
 use crate::error::{Error, Stage};
@@ -12,11 +12,21 @@ pub use crate::store::Outcome;
 use crate::store::Source;
 
 /// What started a pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
+    /// The service has started.
+    Start,
+    /// A declaration was accepted over the link.
+    Declaration,
     /// A person or a script ran a command.
     Command,
+    /// The link is back.
+    Reconnect,
+    /// Something that is declared was seen to be altered.
+    Drift,
+    /// It was time.
+    Timer,
 }
 
 /// `schema` of a report.
@@ -45,6 +55,9 @@ pub struct Line {
     /// Old against new, where there is text to show.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<Box<str>>,
+    /// Something else keeps altering it: it was put right again and again before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub contested: bool,
     /// Its place in its declaration; `None` of what is no longer declared.
     #[serde(skip)]
     pub position: Option<usize>,
@@ -68,7 +81,12 @@ impl Trigger {
     /// The word in reports and the journal.
     pub fn as_str(self) -> &'static str {
         match self {
+            Trigger::Start => "start",
+            Trigger::Declaration => "declaration",
             Trigger::Command => "command",
+            Trigger::Reconnect => "reconnect",
+            Trigger::Drift => "drift",
+            Trigger::Timer => "timer",
         }
     }
 }

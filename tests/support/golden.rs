@@ -87,7 +87,7 @@ pub fn settled(json: &str, scratch: &Path, layout: Layout) -> String {
 fn settled_value(key: &str, token: &str, scratch: &Path) -> String {
     let is_id = token.len() == 34 && token[1..33].bytes().all(|byte| byte.is_ascii_hexdigit());
     match key {
-        "at" | "started" | "finished" | "accepted" | "since" | "until"
+        "at" | "started" | "finished" | "accepted" | "since" | "until" | "next_pass"
             if token.ends_with("Z\"") =>
         {
             "\"2026-01-01T00:00:00Z\"".into()
@@ -95,7 +95,7 @@ fn settled_value(key: &str, token: &str, scratch: &Path) -> String {
         "id" if is_id => format!("\"{}\"", "0".repeat(32)),
         "sum" => format!("\"{}\"", "0".repeat(16)),
         "host" | "version" if token.starts_with('"') => "\"0.0.0\"".into(),
-        "took_ms" => "0".into(),
+        "took_ms" | "pid" => "0".into(),
         "aside" => "\"/SCRATCH/discarded-20260101T000000Z-1\"".into(),
         _ => token.replace(scratch.to_str().unwrap(), "/SCRATCH"),
     }

@@ -5,9 +5,11 @@
 #![allow(dead_code)] // each test binary uses a part of it
 
 pub mod broken;
+pub mod engine;
 pub mod golden;
 pub mod root;
 pub mod said;
+pub mod service;
 pub mod site;
 pub mod snapshot;
 pub mod strace;

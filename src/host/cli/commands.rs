@@ -13,14 +13,16 @@ use super::table::{help, Command};
 use super::watch::Terminal;
 use super::{page, print, print_json, Invocation};
 use crate::accept;
+use crate::config::{self, Config};
 use crate::declaration::fault::quoted;
-use crate::declaration::{self, Declaration, Fault, Own};
+use crate::declaration::{self, Declaration, Declared, Fault, Own};
 use crate::error::{Error, Stage};
 use crate::machine::{self, Machine};
 use crate::plan::Claims;
 use crate::reconcile::{paused_report, reconcile, refused_report, Ledger, Options, Work};
-use crate::report::{Outcome, Report, Trigger, PLAN, REPORT};
+use crate::report::{Failure, Outcome, Report, Trigger, PLAN, REPORT};
 use crate::resource::RootPath;
+use crate::spool;
 use crate::store::{self, Reading, Secrets, Source, Store, When};
 
 /// How long a pass waits for another one to let go of the lock.
@@ -31,9 +33,10 @@ const CHANGES: u8 = 10;
 
 /// Where things are, for one run.
 pub(super) struct Place {
-    root: PathBuf,
+    pub root: PathBuf,
     pub state: PathBuf,
-    own: Own,
+    pub own: Own,
+    pub config: Config,
 }
 
 /// Runs the command; the process's exit code.
@@ -43,18 +46,19 @@ pub(super) fn run(it: &Invocation) -> Result<u8, Error> {
         named => return page(it, "help/1", &help(named)),
     };
     match command {
+        Command::Run => super::serve::run(it),
         Command::Apply => apply(it),
         Command::Plan => plan(it),
         Command::Check => check(it),
         Command::Reconcile => reconcile_store(it),
-        Command::Status => super::look::status(it, &Place::of(it)?.state),
+        Command::Status => super::look::status(it, &Place::of(it)?),
         Command::Owned => super::look::owned(it, &Place::of(it)?.state),
         Command::Journal => super::look::journal(it, &Place::of(it)?.state),
         Command::Pause => hold::pause(it),
         Command::Resume => hold::resume(it),
         Command::Rescue => hold::rescue(it),
         Command::Schema => schema(it),
-        Command::Unit => page(it, "unit/1", include_str!("../../../unit/nox-mesh-host.service")),
+        Command::Unit => page(it, "unit/1", &unit()),
         Command::Version => version(it),
         Command::Help => match it.operands.first() {
             None => page(it, "help/1", &help(None)),
@@ -64,6 +68,19 @@ pub(super) fn run(it: &Invocation) -> Result<u8, Error> {
                 page(it, "help/1", &help(Some(command)))
             }
         },
+    }
+}
+
+/// The unit, for the program where it stands.
+fn unit() -> String {
+    let text = include_str!("../../../unit/nox-mesh-host.service");
+    // What systemd would read as more than a name is left to whoever put it there.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);
+    let here =
+        std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok());
+    match here.filter(|path| path.bytes().all(is_plain)) {
+        Some(path) => text.replace("=/usr/bin/nox-mesh-host ", &format!("={path} ")),
+        None => text.into(),
     }
 }
 
@@ -79,32 +96,39 @@ impl Place {
         }
         let state = it.state.clone().unwrap_or_else(|| root.join("var/lib/mesh-host"));
         let config = it.config.clone().unwrap_or_else(|| root.join("etc/mesh-host/config.json"));
-        super::config::read(&config, it.config.is_some())?;
+        let read = config::read(&config, it.config.is_some())?;
         let binary = std::env::current_exe().ok();
         let own = Own {
             state: within(&root, &state),
             config: it.config.as_deref().and_then(|config| within(&root, config)),
             binary: binary.and_then(|binary| within(&root, &binary)),
         };
-        Ok(Place { root, state, own })
+        Ok(Place { root, state, own, config: read })
     }
 
-    fn machine(&self) -> Result<Machine, Error> {
+    pub fn machine(&self) -> Result<Machine, Error> {
         Machine::open(&self.root, self.own.clone())
             .map_err(|trouble| Error::failed(Stage::Observe, trouble.doing, trouble.cause))
     }
 
     pub fn store(&self) -> Result<Store, Error> {
-        let mut store = Store::open(&self.state, PATIENCE, machine::now())?;
+        self.store_within(PATIENCE)
+    }
+
+    /// The store, which another process lets go of within `patience`.
+    pub fn store_within(&self, patience: Duration) -> Result<Store, Error> {
+        let mut store = Store::open(&self.state, patience, machine::now())?;
         for notice in store.take_notices() {
             show::note(&notice);
         }
         Ok(store)
     }
 
-    /// Where the secrets of `declaration` are, or can be, kept. Who never had one needs no place.
+    /// Where the secrets of `declaration` are, or can be, kept, and the key of the host's mark. Who
+    /// never needed either has no place for them.
     fn secrets(&self, declaration: &Declaration) -> Result<Option<Secrets>, Error> {
-        match declaration.resources.iter().any(|declared| declared.resource.secret()) {
+        let needs = |it: &Declared| it.resource.secret() || it.resource.is_marked();
+        match declaration.resources.iter().any(needs) {
             true => Secrets::open(&self.state, &mut machine::fill).map(Some),
             false => Secrets::read(&self.state),
         }
@@ -179,14 +203,9 @@ fn apply(it: &Invocation) -> Result<u8, Error> {
     accept::accept(&mut store, &mut secrets, source, &declaration, machine::now())?;
     // The process ends with the pass, and all at once is quicker than piece by piece.
     let declaration = std::mem::ManuallyDrop::new(declaration);
-    pass(
-        it,
-        &place,
-        &mut machine,
-        &mut store,
-        secrets.as_ref(),
-        &[Work { source, declaration: &declaration }],
-    )
+    let (machine, store, secrets) = (&mut machine, &mut store, secrets.as_ref());
+    let works = [Work { source, declaration: &declaration }];
+    pass(it, Hands { place: &place, machine, store, secrets }, &works)
 }
 
 fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
@@ -194,66 +213,106 @@ fn reconcile_store(it: &Invocation) -> Result<u8, Error> {
     let mut machine = place.machine()?;
     let mut store = place.store()?;
     let secrets = Secrets::read(&place.state)?;
-    let mut declared = Vec::new();
-    for source in Source::ALL {
-        let Some(accepted) = store.state().accepted(source) else { continue };
-        let words = accepted.words;
-        let mut declaration = accept::stored(store.words(words)?, secrets.as_ref(), &place.own)?;
-        // The store keeps it without its secrets, and so in other bytes than it came in.
-        declaration.sha256 = accepted_sha256(&store, source);
-        declared.push((source, declaration));
-    }
+    let declared = in_force(&place, &store, secrets.as_ref())?;
     if declared.is_empty() && !it.quiet {
         show::note("nothing has been declared to this host yet; apply a declaration first");
     }
-    let works: Vec<Work> = declared
-        .iter()
-        .map(|(source, declaration)| Work { source: *source, declaration })
-        .collect();
-    pass(it, &place, &mut machine, &mut store, secrets.as_ref(), &works)
+    let (machine, store, secrets) = (&mut machine, &mut store, secrets.as_ref());
+    pass(it, Hands { place: &place, machine, store, secrets }, &works(&declared))
 }
 
-fn accepted_sha256(store: &Store, source: Source) -> crate::digest::Sha256 {
-    store.state().accepted(source).map(|it| it.sha256).unwrap_or_default()
+/// Has the machine know by the host's key what the host made.
+fn mark(machine: &mut Machine, secrets: Option<&Secrets>) {
+    if let Some(secrets) = secrets {
+        machine.mark_by(secrets.key());
+    }
 }
 
-/// A pass over `works`, unless a person holds the machine still; its report.
-fn pass(
-    it: &Invocation,
+/// What each source has declared, in the order of a pass.
+pub(super) fn in_force(
     place: &Place,
-    machine: &mut Machine,
-    store: &mut Store,
+    store: &Store,
     secrets: Option<&Secrets>,
-    works: &[Work],
-) -> Result<u8, Error> {
-    if let Some(paused) = accept::paused(store.state(), machine::now()).cloned() {
-        store.flush()?;
-        if !it.quiet {
-            let until = paused.until.map_or("resume".into(), |until| When(until).to_string());
-            show::note(&format!("paused until {until}: {}", paused.reason));
-        }
-        return said(it, &paused_report(works, Trigger::Command, &paused.reason));
+) -> Result<Vec<(Source, Declaration)>, Error> {
+    let mut declared = Vec::new();
+    for source in Source::ALL {
+        let Some(accepted) = store.state().accepted(source) else { continue };
+        let mut declaration = accept::stored(store.words(accepted.words)?, secrets, &place.own)?;
+        // The store keeps it without its secrets, and so in other bytes than it came in.
+        declaration.sha256 = accepted.sha256;
+        declared.push((source, declaration));
+    }
+    Ok(declared)
+}
+
+/// The work that these make.
+pub(super) fn works(declared: &[(Source, Declaration)]) -> Vec<Work<'_>> {
+    declared.iter().map(|(source, declaration)| Work { source: *source, declaration }).collect()
+}
+
+/// What a pass is made with.
+pub(super) struct Hands<'h> {
+    pub place: &'h Place,
+    pub machine: &'h mut Machine,
+    pub store: &'h mut Store,
+    pub secrets: Option<&'h Secrets>,
+}
+
+/// A pass over `works`, unless a person holds the machine still; its report is said.
+fn pass(it: &Invocation, mut hands: Hands<'_>, works: &[Work]) -> Result<u8, Error> {
+    if let Some(paused) = accept::paused(hands.store.state(), machine::now()).filter(|_| !it.quiet)
+    {
+        let until = paused.until.map_or("resume".into(), |until| When(until).to_string());
+        show::note(&format!("paused until {until}: {}", paused.reason));
     }
     let mut watch = Terminal::new(it);
     let options = Options {
         trigger: Trigger::Command,
         diffs: it.json || it.verbose,
         claims: claims(it),
-        own: &place.own,
+        own: &hands.place.own,
         watch: &mut watch,
     };
-    let report = reconcile(machine, Ledger::live(store, secrets), works, options)?;
+    let report = recorded_pass(&mut hands, works, options)?;
     let announced = watch.announced;
     drop(watch);
     if announced && report.outcome == Outcome::Failed && report.count(&[Outcome::Removed]) == 0 {
         show::note("nothing was removed: that waits until everything declared matches");
     }
+    said(it, &report)
+}
+
+/// A pass as a command and the service's child both make it: the pause is heeded, the report waits
+/// to be sent where there is somebody to send it to, and the store is tidied. Its report.
+pub(super) fn recorded_pass<'d>(
+    hands: &mut Hands<'_>,
+    works: &[Work<'d>],
+    options: Options<'_>,
+) -> Result<Report<'d>, Error> {
+    let Hands { place, machine, store, secrets } = hands;
+    let Options { trigger, diffs, claims, own, watch } = options;
+    if let Some(paused) = accept::paused(store.state(), machine::now()) {
+        let report = paused_report(works, trigger, &paused.reason);
+        store.flush()?;
+        return Ok(report);
+    }
+    mark(machine, *secrets);
+    let sends_diffs = place.config.report_diffs;
+    let options = Options { trigger, diffs: diffs || sends_diffs, claims, own, watch };
+    let mut report = reconcile(machine, Ledger::live(store, *secrets), works, options)?;
+    let is_news = store.state().last_pass().is_some_and(|pass| *pass.id == *report.id);
+    if is_news && spool::is_wanted(&place.state) {
+        if let Err(error) = spool::keep(store, &report, sends_diffs, machine::now()) {
+            report.errors.push(Failure::of(error));
+            report.outcome = Outcome::Failed;
+        }
+    }
     // After a pass that wrote nothing too: the one before may have been cut short just before this.
     // What could not be tidied now is tidied after another pass.
-    if let Err(error) = accept::tidy(store, secrets, &place.own, machine::now()) {
+    if let Err(error) = accept::tidy(store, *secrets, &place.own, machine::now()) {
         show::note(&error.to_string());
     }
-    said(it, &report)
+    Ok(report)
 }
 
 fn plan(it: &Invocation) -> Result<u8, Error> {
@@ -264,6 +323,7 @@ fn plan(it: &Invocation) -> Result<u8, Error> {
     let reading = Reading::of(&place.state)?;
     accept::may(source, &declaration, &reading.state, claims(it), &what)?;
     let secrets = Secrets::read(&place.state)?;
+    mark(&mut machine, secrets.as_ref());
     let mut watch = Terminal::new(it);
     let options = Options {
         trigger: Trigger::Command,

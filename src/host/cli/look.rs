@@ -1,10 +1,13 @@
 //! The commands that only look at the store: what it holds, what it recorded, how things stand.
 
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::Value;
 
+use super::commands::Place;
 use super::show::{counted, plain};
 use super::{print, print_json, Invocation};
 use crate::accept;
@@ -12,11 +15,15 @@ use crate::digest::hex;
 use crate::error::Error;
 use crate::machine;
 use crate::resource::{overlay, Standing};
-use crate::store::{self, Entry, Kind, Made, Reading, Record, Source, State, Tail};
+use crate::service;
+use crate::store::{self, Entry, Kind, Lock, Made, Name, Reading, Record, Source, State, Tail};
 use crate::when::When;
 
 /// How many records `journal` shows where nobody says.
 const LAST: u64 = 20;
+
+/// The largest status of the service that is read, in bytes.
+const LARGEST_STATUS: u64 = 4 << 20;
 
 /// How often a followed journal is looked at.
 const EVERY: Duration = Duration::from_millis(500);
@@ -197,13 +204,18 @@ fn words(record: &Record<'_>) -> Vec<String> {
 }
 
 /// `status`: is this machine what it was told to be, and if not why?
-pub(super) fn status(it: &Invocation, state: &Path) -> Result<u8, Error> {
-    let reading = Reading::of(state)?;
-    let state = &reading.state;
+pub(super) fn status(it: &Invocation, place: &Place) -> Result<u8, Error> {
+    let service = service(place);
+    let reading = Reading::of(&place.state).inspect_err(|_| {
+        // Where the store is damaged, what the service says is all there is to know.
+        if let Some(service) = service.as_ref().filter(|_| !it.quiet) {
+            super::show::note(&words_of(service).join("; "));
+        }
+    })?;
+    let status = Status { service, ..Status::of(&reading.state) };
     if it.json {
-        return print_json(&Status::of(state)).map(|()| 0);
+        return print_json(&status).map(|()| 0);
     }
-    let status = Status::of(state);
     let mut out = format!("{}\n", status.verdict());
     for declared in &status.declared {
         let serial = declared.serial.map_or(String::new(), |serial| format!(" serial {serial}"));
@@ -226,7 +238,52 @@ pub(super) fn status(it: &Invocation, state: &Path) -> Result<u8, Error> {
         let said = format!("failing since {since}: {id} ({source}): {doing}: {cause}");
         out += &format!("{}\n", plain(&said));
     }
+    match &status.service {
+        Some(service) => out += &(words_of(service).join("\n") + "\n"),
+        None => out += "service: not running\n",
+    }
     print(&out).map(|()| 0)
+}
+
+/// What the running service says of itself; nothing where none runs.
+fn service(place: &Place) -> Option<Value> {
+    let pid = Lock::holder(&place.state, Name::Run).ok()??;
+    let file = std::fs::File::open(service::status::place(&place.root)).ok()?;
+    let mut text = Vec::new();
+    file.take(LARGEST_STATUS).read_to_end(&mut text).ok()?;
+    let said: Value = serde_json::from_slice(&text).ok()?;
+    (said["pid"] == pid).then_some(said)
+}
+
+/// The same in lines.
+fn words_of(service: &Value) -> Vec<String> {
+    let text = |value: &Value| plain(value.as_str().unwrap_or("?")).into_owned();
+    let (doing, since) = (text(&service["doing"]), text(&service["since"]));
+    let mut lines = vec![format!("service: {doing}, process {}, since {since}", service["pid"])];
+    if let Some(why) = service["unable"].as_str() {
+        lines.push(format!("service: no pass was made: {}", plain(why)));
+    }
+    if let Some(pass) = service.get("last_pass") {
+        let (finished, outcome) = (text(&pass["finished"]), text(&pass["outcome"]));
+        lines.push(format!("last pass: {finished} {outcome} ({})", text(&pass["trigger"])));
+    }
+    if let Some(next) = service["next_pass"].as_str() {
+        lines.push(format!("next pass: {}", plain(next)));
+    }
+    let drift = &service["drift"];
+    let why = drift["why"].as_str().map_or(String::new(), |why| format!(": {}", plain(why)));
+    let (watched, unwatched) = (&drift["watched"], &drift["unwatched"]);
+    if unwatched != 0 || !why.is_empty() {
+        lines.push(format!(
+            "drift of {watched} paths is seen at once, of {unwatched} by the timer only{why}"
+        ));
+    }
+    for it in service["contested"].as_array().into_iter().flatten() {
+        let (id, source, since) = (text(&it["id"]), text(&it["source"]), text(&it["since"]));
+        let times = &it["times"];
+        lines.push(format!("contested since {since}: {id} ({source}) was put right {times} times"));
+    }
+    lines
 }
 
 #[derive(Serialize)]
@@ -241,6 +298,9 @@ struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<Paused>,
     failing: Vec<Failing>,
+    /// As `run/mesh-host/status.json` has it, while the service runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -333,6 +393,7 @@ impl Status {
             last_pass: state.last_pass().map(pass),
             paused: accept::paused(state, machine::now()).map(paused),
             failing: state.failing().map(failing).collect(),
+            service: None,
         }
     }
 }

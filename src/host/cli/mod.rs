@@ -4,9 +4,10 @@
 //! it, so that neither can know what the other does not.
 
 mod commands;
-mod config;
+mod errand;
 mod hold;
 mod look;
+mod serve;
 mod show;
 mod table;
 mod watch;
@@ -22,6 +23,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use crate::declaration::fault::quoted;
 use crate::declaration::near::nearest;
 use crate::error::Error;
+pub use errand::errand_main;
 use table::{Command, Flag, COMMANDS, FLAGS};
 
 /// What a person asked for.

@@ -1,11 +1,10 @@
 //! What a person reads: errors, plans, reports, holdings. Formats only.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use crate::diff;
 use crate::error::Error;
+pub(super) use crate::plain::{counted, plain};
 use crate::report::{Failure, Line, Outcome, Report, PLAN};
 use crate::resource::ABSENT;
 
@@ -44,28 +43,6 @@ impl Paint {
             false => text.into(),
         }
     }
-}
-
-/// `text` with nothing in it that a terminal acts on, or that hides what is written.
-pub(super) fn plain(text: &str) -> Cow<'_, str> {
-    let acts = |it: char| it.is_control() || diff::is_invisible(it);
-    if !text.contains(acts) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for it in text.chars() {
-        match acts(it) {
-            true => out.extend(it.escape_default()),
-            false => out.push(it),
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// So many of a thing.
-pub(super) fn counted(count: usize, thing: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {thing}{plural}")
 }
 
 /// What an error has to say, each fault on its line, on standard error.

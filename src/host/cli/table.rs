@@ -11,6 +11,7 @@ use crate::error::Error;
 /// A command that this host knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
+    Run,
     Apply,
     Plan,
     Check,
@@ -67,6 +68,22 @@ impl Command {
 }
 
 pub(crate) static COMMANDS: &[CommandEntry] = &[
+    CommandEntry {
+        command: Command::Run,
+        name: "run",
+        usage: "",
+        wants: "",
+        operands: (0, 0),
+        flags: &[],
+        summary: "be the service: hold the machine to what it was told",
+        detail:
+            "Stays in the foreground. A pass is made at the start, by the timer, when somebody \
+                 changed the store, and within a second of the moment at which something declared \
+                 was altered. SIGHUP reads the configuration again and makes a pass at once; \
+                 SIGTERM lets the pass that runs finish the resource in hand. The service manager \
+                 is told what is going on, and log lines carry priorities where the journal reads \
+                 them.",
+    },
     CommandEntry {
         command: Command::Apply,
         name: "apply",

@@ -83,8 +83,13 @@ impl Watch for Terminal {
     }
 
     fn interrupted(&self) -> bool {
-        INTERRUPTED.load(Ordering::Relaxed)
+        interrupted()
     }
+}
+
+/// Somebody has asked the process to end.
+pub(super) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
 }
 
 impl Drop for Terminal {
@@ -94,7 +99,7 @@ impl Drop for Terminal {
 }
 
 /// From now on, interruption and termination are asked for and not suffered.
-fn listen() {
+pub(super) fn listen() {
     extern "C" fn note(_: libc::c_int) {
         INTERRUPTED.store(true, Ordering::Relaxed);
     }

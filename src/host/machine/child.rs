@@ -243,7 +243,7 @@ pub(super) fn spawn(call: &Call, memory: Option<&File>) -> Result<Child, Unrun> 
             // What we ignore, it would go on ignoring.
             libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
             match bond {
-                Bond::Tied => end_with(parent),
+                Bond::Tied => end_with(parent, libc::SIGKILL),
                 Bond::Free(_) if libc::setsid() < 0 => Err(io::Error::last_os_error()),
                 Bond::Free(_) => Ok(()),
             }
@@ -252,12 +252,11 @@ pub(super) fn spawn(call: &Call, memory: Option<&File>) -> Result<Child, Unrun> 
     command.spawn().map_err(failed)
 }
 
-/// Has the kernel kill this process when its parent ends, which is `parent` or has ended already.
-/// A change of user undoes it.
-pub(super) fn end_with(parent: libc::pid_t) -> io::Result<()> {
+/// Has the kernel send this process `signal` when its parent ends, which is `parent` or has ended
+/// already. A change of user undoes it.
+pub(super) fn end_with(parent: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
     // SAFETY: neither takes memory, and both are async-signal-safe.
-    let (set, now) =
-        unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
+    let (set, now) = unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, signal), libc::getppid()) };
     match set {
         0 if now == parent => Ok(()),
         0 => Err(io::Error::from_raw_os_error(libc::ESRCH)),
@@ -267,7 +266,7 @@ pub(super) fn end_with(parent: libc::pid_t) -> io::Result<()> {
 
 /// The file of the program `name`, which is looked up in `PATH`, or from the working directory of
 /// the child where it holds a slash.
-fn find(name: &str, workdir: &Path) -> Result<PathBuf, Unrun> {
+pub(super) fn find(name: &str, workdir: &Path) -> Result<PathBuf, Unrun> {
     use std::os::unix::fs::PermissionsExt;
     let runs = |path: &Path| {
         path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -496,7 +495,7 @@ pub(super) fn no_blocking(pipe: &File) {
 }
 
 /// A descriptor that becomes readable when the child ends; `None` before Linux 5.3.
-fn pidfd(child: &Child) -> Option<OwnedFd> {
+pub(super) fn pidfd(child: &Child) -> Option<OwnedFd> {
     // SAFETY: the arguments are those of pidfd_open(2), which takes no memory.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) };
     let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0)?;

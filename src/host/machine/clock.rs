@@ -14,10 +14,14 @@ pub fn now() -> When {
 /// Time since boot, suspended time included (`CLOCK_BOOTTIME`): what limits are measured by, since
 /// `Instant` stands still while a machine sleeps.
 pub fn uptime() -> Duration {
+    clock(libc::CLOCK_BOOTTIME)
+}
+
+fn clock(which: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable and of the size that the kernel fills.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
-    assert_eq!(result, 0, "every kernel since 2.6.39 has CLOCK_BOOTTIME");
+    let result = unsafe { libc::clock_gettime(which, &mut time) };
+    assert_eq!(result, 0, "every kernel since 2.6.39 has both clocks");
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
@@ -71,6 +75,18 @@ pub fn random_id() -> String {
     let mut bytes = [0; 16];
     fill(&mut bytes);
     crate::digest::hex(&bytes)
+}
+
+/// A random number.
+pub fn dice() -> u32 {
+    let mut bytes = [0; 4];
+    fill(&mut bytes);
+    u32::from_ne_bytes(bytes)
+}
+
+/// `CLOCK_MONOTONIC` in microseconds, as the service manager wants to be told it.
+pub fn monotonic_us() -> u128 {
+    clock(libc::CLOCK_MONOTONIC).as_micros()
 }
 
 /// Waits for `span`, or less where a signal comes.

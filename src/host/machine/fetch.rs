@@ -166,7 +166,8 @@ pub(super) fn let_go_of_root() -> Result<(), String> {
         [libc::setgroups(0, std::ptr::null()), libc::setgid(NOBODY), libc::setuid(NOBODY)]
     };
     let error = io::Error::last_os_error();
-    child::end_with(parent).map_err(|error| format!("end with the host: {}", words(&error)))?;
+    child::end_with(parent, libc::SIGKILL)
+        .map_err(|error| format!("end with the host: {}", words(&error)))?;
     match results {
         [0, 0, 0] => Ok(()),
         _ if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM)) => Ok(()),

@@ -5,13 +5,18 @@
 //! Paths are relative to a root and never leave it; nothing here follows a last name.
 
 mod accounts;
+mod beside;
 mod bundle;
 mod change;
 mod child;
 mod clock;
 mod dial;
+mod drift;
+mod engine;
+mod events;
 mod fetch;
 mod files;
+mod notify;
 mod overlays;
 mod package_lock;
 mod packages;
@@ -26,10 +31,14 @@ mod units;
 mod words;
 mod xattr;
 
+pub use beside::{Beside, End};
 pub use bundle::{open_bundle, read_declaration};
-pub use clock::{fill, now, pause, random_id, uptime};
+pub use clock::{dice, fill, monotonic_us, now, pause, random_id, uptime};
 pub use dial::{dial, dialled, look_up_main, Resolver, LOOK_UP_ARGUMENT};
+pub use drift::{Armed, Drift, Watched};
+pub use events::{wait, Inotify, Seen, Signals, Timer};
 pub use fetch::{fetch_main, FETCH_ARGUMENT};
+pub use notify::Notify;
 pub use place::Staged;
 pub use sys::set_out;
 
@@ -39,6 +48,7 @@ use std::time::Duration;
 use accounts::{Accounts, Home, Site, Source};
 use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
+use engine::Engine;
 use fetch::Fetcher;
 use files::Reader;
 use overlays::{Chest, Overlays};
@@ -62,6 +72,7 @@ use crate::resource::{
 const MOST_DESCRIPTORS: usize = 4096;
 
 const NO_KERNEL: &str = "kernel parameters belong to the running kernel, not to a mounted tree";
+const NO_ENGINE: &str = "containers belong to the running machine, not to a mounted tree";
 const NO_COMMANDS: &str = "commands act on the running machine, not on a mounted tree";
 
 /// How long a tool may take to answer whether a declaration is to be refused.
@@ -82,6 +93,7 @@ pub struct Machine {
     accounts: Accounts,
     units: Units,
     overlays: Overlays,
+    engine: Engine,
     fetcher: Fetcher,
     packages: Packages,
     /// The last thing it did was to look.
@@ -110,6 +122,7 @@ impl Machine {
             accounts: Accounts::default(),
             units: Units::new(root.canonicalize().map_err(failed)?, is_host),
             overlays,
+            engine: Engine::default(),
             fetcher: Fetcher::default(),
             packages: Packages::of(root),
             looking: true,
@@ -133,6 +146,11 @@ impl Machine {
         self.fetcher = Fetcher { program, largest };
     }
 
+    /// Has what the machine makes for the host bear its mark under `key`.
+    pub fn mark_by(&mut self, key: [u8; 32]) {
+        self.engine.mark_by(key);
+    }
+
     /// Notes what will be asked, so that each tool can be asked once for all of it.
     pub fn expect(&mut self, declaration: &Declaration) {
         for declared in &declaration.resources {
@@ -141,6 +159,8 @@ impl Machine {
                 | Question::Sysctl(_)
                 | Question::Account(_)
                 | Question::Check(_) => {}
+                Question::Container { name, .. } => self.engine.expect_container(name),
+                Question::Network(name) => self.engine.expect_network(name),
                 // Their tools tell of everything that there is, whatever is asked.
                 Question::Package(_) | Question::Overlay(_) => {}
                 Question::Unit { unit, enabling } => self.units.expect(unit, enabling),
@@ -165,6 +185,11 @@ impl Machine {
             }
             Question::Check(_) if !self.is_host => Ok(Answer::NotApplicable(NO_COMMANDS)),
             Question::Check(command) => self.check(command, limit).map(Answer::Check),
+            Question::Container { .. } | Question::Network(_) if !self.is_host => {
+                Ok(Answer::NotApplicable(NO_ENGINE))
+            }
+            Question::Container { name, declared } => self.engine.container(name, declared, limit),
+            Question::Network(name) => self.engine.network(name, limit),
             Question::Package(name) => self.presence(name, limit).map(Answer::Package),
             Question::Unit { unit, enabling } => {
                 self.units.ask(unit, enabling, &mut self.root, limit)
@@ -214,6 +239,19 @@ impl Machine {
             Step::Run(command) => {
                 self.forget();
                 self.run(command, limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::Container { .. } | Step::Network { .. } if !self.is_host => {
+                Err(Trouble::new("change a container", NO_ENGINE))
+            }
+            Step::Container { name, declared, ref act } => {
+                self.forget();
+                self.engine.act((name, declared), act, &self.root, limit)?;
+                Ok(Staged::nothing())
+            }
+            Step::Network { name, ref act } => {
+                self.forget();
+                self.engine.act_on_network(name, act, limit)?;
                 Ok(Staged::nothing())
             }
             Step::Install(install) => {
@@ -274,9 +312,17 @@ impl Machine {
             Question::Overlay(OfOverlay::Interface(Interface { key_file: Some(path), .. })) => {
                 self.root.reach(path, Intent::Change, "touch").map(drop)
             }
+            Question::Container { name, declared: Some(it) } if self.is_host => {
+                engine::refuse_mounts(it, &self.root).map_err(|cause| Trouble {
+                    touches_host: true,
+                    ..Trouble::new(format!("make container {name}"), cause)
+                })
+            }
             Question::Sysctl(_)
             | Question::Account(_)
             | Question::Check(_)
+            | Question::Container { .. }
+            | Question::Network(_)
             | Question::Package(_)
             | Question::Overlay(_) => Ok(()),
         };
@@ -475,6 +521,7 @@ impl Machine {
         self.packages.forget();
         self.units.forget();
         self.overlays.forget();
+        self.engine.forget();
     }
 }
 

@@ -202,6 +202,27 @@ impl Root {
         &self.top
     }
 
+    /// What of the host's own the mount of `source`, a path of the machine whose links the kernel
+    /// follows, would hand over, as far as it is there.
+    pub fn refuses_mount(&self, source: &str) -> Option<&'static str> {
+        let source = Path::new(source);
+        let there = source.ancestors().find_map(|at| Some((at, at.canonicalize().ok()?)));
+        let (at, there) = there?;
+        let rest = source.strip_prefix(at).ok()?;
+        let real = if rest.as_os_str().is_empty() { there } else { there.join(rest) };
+        let real = RootPath::parse(real.to_str()?).ok();
+        let Some(real) = real else { return self.own.refuses_tree("/") };
+        let what = |path: &RootPath| {
+            self.own.refuses_tree(path.as_str()).or_else(|| self.refuses(path, Intent::Change))
+        };
+        let stat = std::fs::metadata(real.as_str()).ok();
+        let shown = stat.and_then(|stat| {
+            use std::os::unix::fs::MetadataExt;
+            lexical(self.real_name((stat.dev(), stat.ino()))?)
+        });
+        what(&real).or_else(|| shown.as_ref().and_then(what))
+    }
+
     /// Forgets the directories of the last walk: the next one starts at the root.
     pub fn forget(&mut self) {
         self.kept.clear();

@@ -17,12 +17,22 @@ impl Pass<'_> {
         started: When,
         mut covered: Vec<(Work<'d>, bool)>,
     ) -> Result<Report<'d>, Error> {
+        if self.touched && !self.ledger.is_dry() {
+            let works: Vec<Work<'d>> = covered.iter().map(|(work, _)| *work).collect();
+            if self.options.watch.looking(self.machine, &works) {
+                self.seen.1.clear();
+            }
+        }
         if self.touched && self.ended.is_none() && !self.ledger.is_dry() {
             for (work, whole) in &mut covered {
                 *whole &= self.close(work);
             }
         }
         self.lines.sort_by_key(|line| line.position.unwrap_or(usize::MAX));
+        for line in &mut self.lines {
+            line.contested = matches!(line.outcome, Outcome::Corrected | Outcome::Failed)
+                && self.options.watch.is_contested(line.source, &line.id);
+        }
         let outcome = if self.errors.is_empty() { Outcome::Converged } else { Outcome::Failed };
         let mut report = Report {
             schema: if self.ledger.is_dry() { PLAN } else { REPORT },

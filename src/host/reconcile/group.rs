@@ -399,7 +399,11 @@ fn at_path<'a>(step: &Step<'a>) -> Option<&'a RootPath> {
 /// The step may take longer than a person likes to wait without a word.
 fn is_slow(step: &Step) -> bool {
     match step {
-        Step::Run(_) | Step::Install(_) | Step::Unit { .. } => true,
+        Step::Run(_)
+        | Step::Install(_)
+        | Step::Unit { .. }
+        | Step::Container { .. }
+        | Step::Network { .. } => true,
         Step::Place(place) => matches!(place.make, Make::Fetched { .. }),
         _ => false,
     }

@@ -78,8 +78,11 @@ impl<'s> Ledger<'s> {
     ) -> Known<'_> {
         let declared = turn.declared();
         let owned = self.state().get(object.as_str());
-        let due = self.due(turn, owned.as_ref(), will_change);
-        let nothing = Past { due, ..Past::NONE };
+        let known = |it: &Owned<'_>| (it.started, it.starting, it.reloaded);
+        let (started, starting, reloaded) = owned.as_ref().map_or((0, 0, 0), known);
+        let due = self.due(turn, (started, reloaded), will_change);
+        let due_under_way = self.due(turn, (started.max(starting), reloaded), will_change);
+        let nothing = Past { due, due_under_way, ..Past::NONE };
         let Some(owned) = owned.filter(|owned| owned.of_type == declared.resource.kind()) else {
             return Known { past: nothing, note: Some(Outcome::Unchanged) };
         };
@@ -96,7 +99,8 @@ impl<'s> Ledger<'s> {
             standing: owned.standing,
             before: owned.before,
             due,
-            begun: owned.pending.map(|_| owned.since),
+            due_under_way,
+            begun: owned.pending.map(|_| owned.begun),
         };
         Known { past, note }
     }
@@ -106,7 +110,7 @@ impl<'s> Ledger<'s> {
     fn due(
         &self,
         turn: Turn<'_>,
-        owned: Option<&Owned<'_>>,
+        (started, reloaded): (u64, u64),
         will_change: &dyn Fn(&Object) -> bool,
     ) -> Due {
         let declared = turn.declared();
@@ -114,7 +118,6 @@ impl<'s> Ledger<'s> {
         if restarts + reloads == 0 {
             return Due::Nothing;
         }
-        let (started, reloaded) = owned.map_or((0, 0), |owned| (owned.started, owned.reloaded));
         let changed_since = |at: &Option<u32>, seen: u64| {
             let Some(at) = *at else { return false };
             let object = turn.declaration.resources[at as usize].resource.object();
@@ -170,7 +173,10 @@ impl<'s> Ledger<'s> {
     pub(super) fn began(&mut self, member: &Member<'_>) -> Result<(), Error> {
         let record = self.about(Kind::Began, member, &member.object);
         let before = member.verdict.before.as_deref().map(Into::into);
-        self.append(Record { before, ..record })
+        // A start that outlasts this pass is known by it to the next.
+        let starts = member.verdict.refreshes == Due::Restart;
+        let started = starts.then(|| self.state().seq());
+        self.append(Record { before, started, ..record })
     }
 
     pub(super) fn applied(&mut self, member: &Member<'_>) -> Result<(), Error> {

@@ -50,6 +50,20 @@ pub trait Watch {
 
     /// Someone asked the pass to end; it does so before the next resource.
     fn interrupted(&self) -> bool;
+
+    /// Something else keeps altering this resource, as far as is known.
+    fn is_contested(&self, source: Source, id: &str) -> bool {
+        let _ = (source, id);
+        false
+    }
+
+    /// Everything declared is looked at from here on: whoever wants to see what others do to it
+    /// begins now. Comes again after the last step, once all of it is to be looked at again. Says
+    /// whether anybody watches, since then nothing may be left out.
+    fn looking(&mut self, machine: &mut Machine, works: &[Work<'_>]) -> bool {
+        let _ = (machine, works);
+        false
+    }
 }
 
 /// How a pass is to be made.
@@ -104,6 +118,7 @@ pub fn reconcile<'p, 'd>(
         all,
     };
     pass.sweep();
+    let _ = pass.options.watch.looking(pass.machine, works);
     works.iter().for_each(|work| pass.machine.expect(work.declaration));
     let mut covered = Vec::with_capacity(works.len());
     for work in works {
@@ -236,6 +251,7 @@ impl Pass<'_> {
         let fates = plan::fates(source, declaration, state, self.options.claims);
         self.stops_at_failure = state.whole(source) != Some(&declaration.sha256);
         self.releasing = plan::released(source, declaration, state);
+        self.releasing.extend(plan::replaced(declaration, &fates, state));
         self.names_releasing = self.releasing.iter().cloned().collect();
         let goes = self.releasing.iter().rev();
         let goes: Vec<Owned<'_>> = goes.filter_map(|object| state.get(object.as_str())).collect();
@@ -311,7 +327,7 @@ impl Pass<'_> {
             Fate::Claim(from) => self.claim(turn, from, group),
             Fate::Skip(owner) => {
                 let detail = match owner {
-                    Some(owner) => format!("{owner} has it"),
+                    Some(owner) => format!("not taken over: {owner} has it"),
                     None => "another source took it over, for good".into(),
                 };
                 self.line(turn, Outcome::Claimed, 0, detail, None);

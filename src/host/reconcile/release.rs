@@ -237,7 +237,11 @@ impl Pass<'_> {
             Ok(farewell) => farewell.steps,
             Err(trouble) => return Gone::Not(trouble),
         };
-        let taken = steps.iter().try_for_each(|step| self.machine.take(step, LIMIT));
+        // What cannot be undone keeps nothing else from it: a lock that fails leaves no keys.
+        let mut taken = Ok(());
+        for step in &steps {
+            taken = taken.and(self.machine.take(step, undo.limit()));
+        }
         match taken.and_then(|()| self.farewell(&leaving, undo)) {
             Ok(farewell) if farewell.steps.is_empty() => farewell.into(),
             Ok(farewell) => {
@@ -344,6 +348,7 @@ impl Pass<'_> {
             took_ms: 0,
             detail,
             diff: None,
+            contested: false,
             position: None,
         });
     }
@@ -357,9 +362,11 @@ fn target(declared: &Declared) -> Option<&str> {
     }
 }
 
-/// One of `failed`, which could not be removed, lies beneath `it`: then neither can it be, yet.
+/// One of `failed`, which could not be removed, lies beneath `it`, or may have joined it: then
+/// neither can it be, yet.
 fn holds_any(it: &Parted, failed: &[Object]) -> bool {
-    failed.iter().any(|other| plan::beneath(other, &it.object))
+    let joins = |other: &Object| &*it.kind == "container_network" && other.space() == "container";
+    failed.iter().any(|other| plan::beneath(other, &it.object) || joins(other))
 }
 
 fn not_yet(it: &Parted, why: &str) -> Gone {

@@ -42,6 +42,7 @@ impl<'d> Turn<'d> {
             took_ms,
             detail: detail.into(),
             diff: None,
+            contested: false,
             position: self.answers,
         }
     }
@@ -161,6 +162,7 @@ impl Pass<'_> {
                 return Ok(self.foresee_unknown(turn, object, until(&brings)));
             }
             let mut blockers = plan::blockers(object, kind, &self.releasing, self.ledger.state());
+            blockers.extend(trouble.in_the_way.clone().filter(|it| self.releasing.contains(it)));
             blockers.retain(|blocker| !self.gone.contains_key(blocker));
             if cleared || blockers.is_empty() {
                 return Ok(Decision::Fail(trouble));
@@ -276,6 +278,9 @@ impl Pass<'_> {
         let mut known = self.ledger.known(turn, object, &will_change);
         if known.past.due <= refreshed {
             known.past.due = Due::Nothing;
+        }
+        if known.past.due_under_way <= refreshed {
+            known.past.due_under_way = Due::Nothing;
         }
         Ok((declared.resource.judge(&answer, &known.past)?, known.note))
     }

@@ -147,6 +147,14 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The number in a field.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.get(name)? {
+            Value::Number(value) => Some(*value),
+            _ => unreachable!("the type's table says that {name} is a number"),
+        }
+    }
+
     /// The values of a list; none where it is absent.
     pub fn list(&self, name: &str) -> &[Value<'a>] {
         match self.get(name) {

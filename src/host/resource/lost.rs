@@ -40,6 +40,10 @@ impl Resource for Lost {
         self.without.follows()
     }
 
+    fn is_marked(&self) -> bool {
+        self.without.is_marked()
+    }
+
     fn secret(&self) -> bool {
         true
     }

@@ -135,15 +135,21 @@ pub struct Past<'a> {
     pub before: Option<&'a str>,
     /// What the resource owes to a change of something that it follows.
     pub due: Due,
-    /// A run began to make it so and was never seen to end; owned since then, in seconds since
-    /// 1970.
+    /// The same of a start that is under way: one that began after those changes takes them in.
+    pub due_under_way: Due,
+    /// A run began to make it so and was never seen to end: when, in seconds since 1970.
     pub begun: Option<u64>,
 }
 
 impl Past<'_> {
     /// Of an object that nobody owns and that follows nothing.
-    pub const NONE: Past<'static> =
-        Past { standing: Standing::Unowned, before: None, due: Due::Nothing, begun: None };
+    pub const NONE: Past<'static> = Past {
+        standing: Standing::Unowned,
+        before: None,
+        due: Due::Nothing,
+        due_under_way: Due::Nothing,
+        begun: None,
+    };
 }
 
 /// How something takes in what it reads only when it starts. Each does what those before it do.
@@ -185,6 +191,15 @@ pub enum Question<'a> {
     Account(account::Ask<'a>),
     /// Does this command exit 0?
     Check(Command<'a>),
+    /// What does the engine know of this container?
+    Container {
+        /// Its name.
+        name: &'a str,
+        /// What it should be made from, where it should.
+        declared: Option<&'a container::Container>,
+    },
+    /// What does the engine know of this network of containers, by its name?
+    Network(&'a str),
     /// How far is the package of this name there?
     Package(&'a str),
     /// What does the service manager know of this unit?
@@ -244,6 +259,10 @@ pub enum Answer {
     User(account::UserAnswer),
     /// To [`Question::Check`].
     Check(CheckAnswer),
+    /// To [`Question::Container`].
+    Container(container::ContainerAnswer),
+    /// To [`Question::Network`].
+    Network(container_network::NetworkAnswer),
     /// To [`Question::Package`].
     Package(package::Presence),
     /// To [`Question::Unit`], of the running machine.
@@ -374,6 +393,22 @@ pub enum Step<'a> {
     },
     /// Run a command to its end; anything but exit 0 is a failure.
     Run(Command<'a>),
+    /// Have the engine do this to a container.
+    Container {
+        /// Its name.
+        name: &'a str,
+        /// What it should be made from, where it should.
+        declared: Option<&'a container::Container>,
+        /// What is done.
+        act: container::Act<'a>,
+    },
+    /// Have the engine do this to a network of containers.
+    Network {
+        /// Its name.
+        name: &'a str,
+        /// What is done.
+        act: container_network::NetworkAct<'a>,
+    },
     /// Install a package.
     Install(package::Install<'a>),
     /// Have the service manager do this to a unit, and see that it lasts.
@@ -490,6 +525,8 @@ pub struct Trouble {
     pub cause: String,
     /// The object whose coming would lift it: a user not yet made, a parent not yet there.
     pub awaits: Option<Object>,
+    /// The object whose going would lift it, if it is to go: what holds a port that is wanted.
+    pub in_the_way: Option<Object>,
     /// The declaration reaches for the host itself; nothing of it may be applied.
     pub touches_host: bool,
     /// A directory was to be removed and holds something.
@@ -524,7 +561,14 @@ impl Trouble {
     /// A trouble that waits for nothing.
     pub fn new(doing: impl Into<String>, cause: impl fmt::Display) -> Trouble {
         let (doing, cause) = (doing.into(), cause.to_string());
-        Trouble { doing, cause, awaits: None, touches_host: false, not_empty: false }
+        Trouble {
+            doing,
+            cause,
+            awaits: None,
+            in_the_way: None,
+            touches_host: false,
+            not_empty: false,
+        }
     }
 }
 
@@ -549,6 +593,11 @@ pub trait Resource: fmt::Debug {
     /// What makes it restart or reload.
     fn follows(&self) -> Follows {
         Follows::default()
+    }
+
+    /// What the machine makes of it bears the host's own mark, so that the host knows it again.
+    fn is_marked(&self) -> bool {
+        false
     }
 
     /// Its values must not be shown anywhere.

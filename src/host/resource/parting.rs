@@ -1,5 +1,7 @@
 //! What becomes of an object that is no longer declared. Pure.
 
+use std::time::Duration;
+
 use super::{Answer, Question, Removable, Standing, Step, Trouble};
 
 /// How the host parts with an object.
@@ -19,6 +21,11 @@ pub enum Parting {
 pub trait Undo: Sync {
     /// What is about to be done, for a person, as `will …`; `None` where that is nothing.
     fn announces(&self, it: &Leaving<'_>) -> Option<String>;
+
+    /// How long that may take.
+    fn limit(&self) -> Duration {
+        Duration::from_secs(60)
+    }
 
     /// What to ask to know how far the machine is from it.
     fn question<'a>(&self, it: &Leaving<'a>) -> Question<'a>;
@@ -67,6 +74,11 @@ pub fn parting(kind: &str, standing: Standing) -> Parting {
         ("directory", Standing::Created) => Parting::Remove(Removable::Directory),
         ("symlink", Standing::Created) => Parting::Remove(Removable::Symlink),
         ("service", _) => Parting::Undo(&super::unit_before::AsBefore),
+        // Whether it is the host's own is told by its label, however it was found.
+        ("container", _) => Parting::Undo(&super::container::Remove),
+        ("container_network", Standing::Created) => {
+            Parting::Undo(&super::container_network::Remove)
+        }
         ("group", _) => Parting::Undo(&super::group::Leave),
         ("user", Standing::Created) => Parting::Undo(&super::user::LockOut),
         ("overlay", _) => Parting::Undo(&super::overlay::TakeDown),

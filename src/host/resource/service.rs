@@ -64,7 +64,7 @@ impl Service {
             self.may_enable(unit.file)?;
         }
         let boot = self.boot_verb(unit.file);
-        let run = self.run_verb(unit, past.due);
+        let run = self.run_verb(unit, past);
         self.spares_host(unit, run)?;
         let reload = unit.is_stale.then_some(Step::ReloadManager);
         let verbs = [boot, run].into_iter().flatten();
@@ -197,7 +197,8 @@ impl Service {
         }
     }
 
-    fn run_verb(&self, unit: &Unit, due: Due) -> Option<Verb> {
+    fn run_verb(&self, unit: &Unit, past: &Past<'_>) -> Option<Verb> {
+        let due = past.due;
         let refresh = match due {
             Due::Reload if unit.can_reload => Verb::Reload,
             // What cannot reload takes a change in by starting anew.
@@ -208,7 +209,11 @@ impl Service {
             (Some(false), _) => Some(Verb::Stop),
             (_, Active::Up) => (due != Due::Nothing).then_some(refresh),
             // A start that takes longer than one pass waits is waited for by the next one. To start
-            // it anew, since that is still due, would never come to an end.
+            // it anew, since that is still due, would never come to an end. One that was under way
+            // before what it follows changed may have read that already.
+            (Some(true), Active::Starting) if past.due_under_way != Due::Nothing => {
+                Some(Verb::Restart)
+            }
             (Some(true), Active::StartingAgain) if due == Due::Restart => Some(Verb::Restart),
             (Some(true), _) => Some(Verb::Start),
             (None, _) => None,

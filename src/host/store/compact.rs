@@ -162,7 +162,9 @@ fn restate(
             writer.put(Record { declared_by, ..applied(&owned, &slot) }, excerpt)?;
         }
         if let Some(form) = owned.pending {
-            writer.put(Record { form: Some(Hex(form)), ..object(Kind::Began, &owned) }, None)?;
+            let started = Some(owned.starting).filter(|&seq| seq > 0);
+            let (form, at) = (Some(Hex(form)), When(owned.begun));
+            writer.put(Record { form, at, started, ..object(Kind::Began, &owned) }, None)?;
         }
     }
     for (from, object) in state.all_ceded() {
@@ -327,12 +329,15 @@ fn accepted(state: &State, number: u32) -> Record<'_> {
     record
 }
 
-/// The last pass, standing for every source's last whole one.
+/// The last pass, standing for every source's last whole one. What has come since, and was neither
+/// finished nor let go of, is said by a second part in which that is not whole.
 fn pass(state: &State) -> Option<Record<'_>> {
     let last = state.last_pass()?;
     let covered = |source| {
-        let sha256 = Hex(*state.whole(source)?);
-        Some(Covered { source, sha256, whole: true })
+        let whole = state.whole(source).map(|sha256| (Hex(*sha256), true));
+        let open = whole.filter(|_| !state.is_settled(source)).map(|(sha256, _)| (sha256, false));
+        let parts = whole.into_iter().chain(open);
+        parts.map(move |(sha256, whole)| Covered { source, sha256, whole })
     };
     Some(Record {
         id: Some((&*last.id).into()),
@@ -340,7 +345,7 @@ fn pass(state: &State) -> Option<Record<'_>> {
         trigger: Some((&*last.trigger).into()),
         outcome: last.outcome,
         counts: Some(last.counts),
-        sources: Source::ALL.into_iter().filter_map(covered).collect(),
+        sources: Source::ALL.into_iter().flat_map(covered).collect(),
         ..Record::new(Kind::Pass)
     })
 }

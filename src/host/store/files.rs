@@ -11,7 +11,7 @@ use crate::error::{Error, Stage};
 ///
 /// # Errors
 /// It is no directory, or others than its owner could have changed what is in it.
-pub(super) fn private_directory(dir: &Path) -> Result<(), Error> {
+pub fn private_directory(dir: &Path) -> Result<(), Error> {
     let doing = || format!("open the directory {}", dir.display());
     let failed = |err: io::Error| Error::failed(Stage::Read, doing(), err);
     let found = match fs::metadata(dir) {

@@ -35,7 +35,7 @@ use std::os::unix::fs::FileExt;
 pub use crate::when::When;
 pub use append::Body;
 pub use compact::Extract;
-pub use files::replace;
+pub use files::{private_directory, replace};
 pub use journal::{Entry, Place, Torn};
 pub use known::{Accepted, Failing, LastPass, Note, Paused, Words};
 pub use lock::{Lock, Name};
@@ -55,6 +55,14 @@ use crate::declaration::{Bundle, Stored};
 pub const JOURNAL: &str = "journal.jsonl";
 /// What a new journal is called until it is whole.
 const UNFINISHED: &str = "journal.jsonl.new";
+
+/// The journal in `dir` as it is now: its inode and length; `None` where there is none. That both
+/// are what they were means that nobody wrote it.
+pub fn journal_place(dir: &std::path::Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::symlink_metadata(dir.join(JOURNAL)).ok()?;
+    Some((found.ino(), found.len()))
+}
 
 fn stored(file: &File, words: Words) -> io::Result<Stored> {
     let mut bytes = read_place(file, words.place)?;

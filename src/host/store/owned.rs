@@ -48,6 +48,10 @@ pub struct Owned<'a> {
     pub started: u64,
     /// The same by a reload.
     pub reloaded: u64,
+    /// When the intent that stands over it was first written; of none, as `since`.
+    pub begun: u64,
+    /// The number that `started` will have once the start that was intended is over.
+    pub starting: u64,
 }
 
 /// A stretch of the text of names.
@@ -107,6 +111,9 @@ pub(super) struct Table {
     befores: BTreeMap<u32, Box<str>>,
     /// For what follows others: up to which record it took in their changes, started and reloaded.
     refreshed: BTreeMap<u32, (u64, u64)>,
+    /// For what was owned before an intent came to stand over it: [`Owned::begun`] and
+    /// [`Owned::starting`].
+    intents: BTreeMap<u32, (u64, u64)>,
     live: usize,
     /// The position found last: what is asked for next is mostly the same again, or the next one.
     found: Cell<u32>,
@@ -176,6 +183,7 @@ impl Table {
         let slot = self.slots[at as usize];
         let has = |flag| slot.flags & flag != 0;
         let (started, reloaded) = self.refreshed.get(&at).copied().unwrap_or_default();
+        let (begun, starting) = self.intents.get(&at).copied().unwrap_or((slot.since, 0));
         let owned = Owned {
             object: self.text(slot.name),
             of_type: &self.types[usize::from(slot.of_type)],
@@ -192,6 +200,8 @@ impl Table {
             changed: slot.changed,
             started,
             reloaded,
+            begun,
+            starting,
         };
         (owned, slot)
     }
@@ -254,11 +264,43 @@ impl Table {
         *known = (started.unwrap_or(known.0), reloaded.unwrap_or(known.1));
     }
 
+    /// An intent stands over the object from `begun` on, or goes on to: what an earlier one began
+    /// was never seen to end. `starting` is said of one that starts it.
+    pub fn intend(
+        &mut self,
+        at: u32,
+        (form, secret): ([u8; 8], bool),
+        begun: u64,
+        starting: Option<u64>,
+    ) {
+        let slot = &mut self.slots[at as usize];
+        let known = match slot.flags & PENDING {
+            0 => (begun, 0),
+            _ => self.intents.get(&at).copied().unwrap_or((slot.since, 0)),
+        };
+        slot.intend(form, secret);
+        let intent = (known.0, starting.unwrap_or(known.1));
+        if intent != (slot.since, 0) {
+            self.intents.insert(at, intent);
+        }
+    }
+
+    /// No intent stands over the object any more: it was read back in this form, if in any.
+    pub fn settle(&mut self, at: u32, applied: Option<([u8; 8], bool)>) {
+        self.intents.remove(&at);
+        let slot = &mut self.slots[at as usize];
+        slot.set(PENDING, false);
+        if let Some((form, secret)) = applied {
+            slot.apply(form, secret);
+        }
+    }
+
     /// Lets go of an object.
     pub fn release(&mut self, at: u32) {
         self.slots[at as usize].flags = 0;
         self.befores.remove(&at);
         self.refreshed.remove(&at);
+        self.intents.remove(&at);
         self.live -= 1;
     }
 
@@ -365,24 +407,18 @@ impl Slot {
     }
 
     /// An intent stands over it.
-    pub fn intend(&mut self, form: [u8; 8], secret: bool) {
+    fn intend(&mut self, form: [u8; 8], secret: bool) {
         self.pending = form;
         self.set(PENDING, true);
         // What it held stays secret until it is seen to hold something else.
         self.flags |= if secret { SECRET } else { 0 };
     }
 
-    /// No intent stands over it any more.
-    pub fn settle(&mut self) {
-        self.set(PENDING, false);
-    }
-
     /// It was read back in this form.
-    pub fn apply(&mut self, form: [u8; 8], secret: bool) {
+    fn apply(&mut self, form: [u8; 8], secret: bool) {
         self.form = form;
         self.set(SECRET, secret);
         self.set(APPLIED, true);
-        self.set(PENDING, false);
     }
 
     fn set(&mut self, flag: u8, on: bool) {

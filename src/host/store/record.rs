@@ -286,6 +286,7 @@ pub struct Record<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub before: Option<Text<'a>>,
     /// Applied: what it follows and what had changed up to this record, it took in by a start.
+    /// Began: that start is about to begin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<u64>,
     /// Applied: likewise, by a reload.

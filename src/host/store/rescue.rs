@@ -4,6 +4,7 @@
 //! The old files are linked into the directory aside before the new journal is renamed over the old
 //! one: until that instant the old store is in force and whole, from then on the new one.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufReader};
 use std::os::unix::fs::DirBuilderExt;
@@ -14,6 +15,7 @@ use super::files::{self, Access};
 use super::journal::{Position, Reader};
 use super::lock::{Lock, Name};
 use super::record::Source;
+use super::secrets::Secrets;
 use super::writer::make_anew;
 use super::{secrets, JOURNAL};
 use crate::error::{Error, Stage};
@@ -126,9 +128,15 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     File::open(to)?.sync_all()
 }
 
-/// Takes away, in one instant, the secrets that have been linked into `aside`: a part of them
-/// without its key would be damage.
+/// Takes away the secrets that have been linked into `aside`. Their key stays where it is sound:
+/// by it the host knows what it has marked as its own, and no value is left that it could be the
+/// key of. Otherwise all goes in one instant: a part of them without its key would be damage.
 fn clear_secrets(dir: &Path, aside: &Path) -> io::Result<()> {
+    if let Ok(Some(secrets)) = Secrets::read(dir) {
+        return secrets
+            .sweep(&BTreeSet::new())
+            .map_err(|error| io::Error::other(error.to_string()));
+    }
     let linked = aside.join("secrets.linked");
     match fs::rename(dir.join(secrets::DIRECTORY), &linked) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -66,6 +66,11 @@ impl Secrets {
         }
     }
 
+    /// The key: under it, the host marks what it makes where others make things too.
+    pub fn key(&self) -> [u8; 32] {
+        self.key
+    }
+
     /// What the journal calls this value.
     pub fn name(&self, value: &[u8]) -> String {
         let mut name = hex(&keyed(&self.key, value));

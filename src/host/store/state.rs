@@ -259,7 +259,7 @@ impl State {
         }
         self.desks[said.source as usize].settled = false;
         let at = self.table.describe(&said)?;
-        self.table.slot(at).intend(form(record), record.secret);
+        self.table.intend(at, (form(record), record.secret), record.at.0, record.started);
         if let Some(before) = &record.before {
             self.table.set_before(at, before);
         }
@@ -270,8 +270,8 @@ impl State {
         let said = described(record)?;
         let declared = self.declared_by(record, body)?;
         let at = self.table.describe(&said)?;
+        self.table.settle(at, Some((form(record), record.secret)));
         let slot = self.table.slot(at);
-        slot.apply(form(record), record.secret);
         slot.applied = record.seq;
         slot.declared = declared;
         match (record.last, record.outcome) {
@@ -294,8 +294,8 @@ impl State {
         for Restated(object, of_type, id, form, last) in &record.objects {
             let said = Described { object: named(object)?, of_type, id, ..said(record)? };
             let at = self.table.describe_new(&said)?;
+            self.table.settle(at, Some((form.0, record.secret)));
             let slot = self.table.slot(at);
-            slot.apply(form.0, record.secret);
             (slot.applied, slot.declared, slot.changed) = (record.seq, 0, *last);
         }
         Ok(())
@@ -367,7 +367,7 @@ impl State {
             if self.table.slot(at).is_intent_alone() {
                 self.table.release(at);
             } else {
-                self.table.slot(at).settle();
+                self.table.settle(at, None);
             }
         }
         // An intent taken back because an earlier resource failed is no failure of its own.
@@ -385,7 +385,12 @@ impl State {
 
     fn pass(&mut self, record: &Record<'_>) -> Result<(), String> {
         let id = (**need(&record.id, "id")?).into();
-        for Covered { source, sha256, .. } in record.sources.iter().filter(|it| it.whole) {
+        for Covered { source, sha256, whole } in &record.sources {
+            if !whole {
+                // A compaction says so after the same declaration has been called whole.
+                self.desks[*source as usize].settled &= self.restating == 0;
+                continue;
+            }
             let text = self.find_text(*source, sha256.short());
             let whole = Whole { sha256: sha256.0, text, seq: record.seq };
             let desk = &mut self.desks[*source as usize];
@@ -409,7 +414,12 @@ impl State {
         }
         let id = record.id.as_deref().map(Into::into);
         let (source, serial, at) = (record.source, record.serial, record.at.0);
-        self.notes.push(Note { kind, id, source, serial, at, body });
+        let note = Note { kind, id, source, serial, at, body };
+        // A report under an id that waits already takes its place: others were merged into it.
+        match self.notes.iter_mut().find(|it| it.kind == kind && it.id == note.id) {
+            Some(known) => *known = note,
+            None => self.notes.push(note),
+        }
     }
 
     fn succeed(&mut self, source: Source, id: &str) {

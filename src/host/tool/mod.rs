@@ -2,6 +2,7 @@
 
 pub mod apt;
 pub mod authorized_keys;
+pub mod docker;
 pub mod installer;
 pub mod ip;
 pub mod pacman;

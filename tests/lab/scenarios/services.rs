@@ -305,6 +305,26 @@ fn a_slow_start_is_waited_for_from_one_pass_to_the_next() {
     assert_eq!(web.read("/starts"), "started\n", "it was started once");
 }
 
+// R-14
+#[test]
+fn a_start_that_was_under_way_before_a_change_does_not_count_for_it() {
+    if lab::skipped() {
+        return;
+    }
+    let web = machine("web");
+    let slow = "[Service]\nType=oneshot\nRemainAfterExit=yes\n\
+                ExecStart=/bin/cp /etc/shop.conf /read\nExecStart=/bin/sleep 4\n\
+                [Install]\nWantedBy=multi-user.target\n";
+    web.apply(following(slow, "one\n")).converged();
+    // As at boot: it has read its configuration, and is not up yet.
+    web.sh("systemctl stop shop; rm /read; systemctl start --no-block shop").ok();
+    assert!(until(Duration::from_secs(3), || web.exists("/read")));
+    assert_eq!(told(&web, "ActiveState", "shop"), "activating");
+    web.apply(following(slow, "two\n")).converged();
+    assert_eq!(web.read("/read"), "two\n");
+    web.apply(following(slow, "two\n")).idle();
+}
+
 /// A unit whose file and configuration are the host's.
 fn following(text: &str, config: &str) -> Value {
     all(json!([

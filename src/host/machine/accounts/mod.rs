@@ -111,7 +111,7 @@ fn unknown(file: File, name: &str) -> Trouble {
     let (kind, path) = told(file);
     let awaits = Some(Object::new(kind, name));
     let shown = quoted(name.as_bytes());
-    let cause = format!("no {kind} {shown} in {path}");
+    let cause = format!("no {kind} {shown} in {path}; declare it earlier, or mend the name");
     Trouble { awaits, ..Trouble::new(format!("look up {kind} {shown}"), cause) }
 }
 

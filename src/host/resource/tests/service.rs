@@ -138,6 +138,12 @@ fn each_state_has_its_step() {
         let starts = step.map_or(Due::Nothing, |_| Due::Restart);
         assert_eq!(verdict.refreshes, starts, "{active:?} {owed:?}");
     }
+    // What was under way before a change may have read the old already.
+    let found = Unit { active: Active::Starting, can_reload: true, ..unit() };
+    for owed in [Due::Reload, Due::Restart] {
+        let verdict = judge(&runs, &found, &Past { due_under_way: owed, ..due(owed) }).unwrap();
+        assert_eq!((verbs(&verdict), verdict.refreshes), (vec!["restart"], Due::Restart));
+    }
     let can_reload = Unit { active: Active::Up, can_reload: true, ..unit() };
     let verdict = judge(&runs, &can_reload, &due(Due::Reload)).unwrap();
     assert_eq!((verbs(&verdict), verdict.refreshes), (vec!["reload"], Due::Reload));

@@ -21,7 +21,8 @@ fn step(store: &mut Store, dice: &mut Dice, serial: &mut u64) -> &'static str {
         }
         2 | 3 => {
             let before = (dice.below(3) == 0).then(|| "before".into());
-            ("began", Record { before, ..object(Kind::Began, source, name, made) })
+            let started = (dice.below(3) == 0).then(|| store.state().seq());
+            ("began", Record { before, started, ..object(Kind::Began, source, name, made) })
         }
         4..=6 => {
             let mut record = object(Kind::Applied, source, name, made);
@@ -71,7 +72,7 @@ fn step(store: &mut Store, dice: &mut Dice, serial: &mut u64) -> &'static str {
         }
     };
     let before = store.state().seq();
-    let done = store.append(record, AT);
+    let done = store.append(record, When(AT.0 + before));
     assert_eq!(store.state().seq(), before + u64::from(done.is_ok()), "{what}");
     what
 }
@@ -91,12 +92,16 @@ fn a_compacted_journal_says_what_the_old_one_did() {
             }
             store.flush().unwrap();
             let expected = dump(&store);
+            let settled = Source::ALL.map(|source| store.state().is_settled(source));
             assert_eq!(dump(&scratch.reopened(store)), expected, "read anew, {seed}: {steps:?}");
             store = scratch.open();
             store.compact(&mut extract, When(AT.0 + 60)).unwrap();
             assert_eq!(dump(&store), expected, "compacted, {seed}: {steps:?}");
             assert_eq!(dump(&scratch.reopened(store)), expected, "and read, {seed}: {steps:?}");
             store = scratch.open();
+            // An open intent is only ever looked into once too often.
+            let is_true = |source| settled[source as usize] || !store.state().is_settled(source);
+            assert!(Source::ALL.into_iter().all(is_true), "settled, {seed}: {steps:?}");
         }
     }
 }
@@ -145,6 +150,65 @@ fn what_was_not_reached_is_held_to_its_last_form() {
     assert!(store.state().is_whole(Source::Link));
     let held = store.state().held(Source::Link, "path:/a").unwrap();
     assert_eq!(held.declaration, fourth.short());
+}
+
+//
+#[test]
+fn what_another_declaration_left_behind_is_still_to_be_let_go_of() {
+    let scratch = Scratch::new();
+    let mut store = scratch.open();
+    let first = declaration(1, &["path:/a"]);
+    let sha = accept(&mut store, Source::Local, 1, &first);
+    store.append(whole(Source::Local, sha, Outcome::Converged), AT).unwrap();
+    assert!(store.state().is_settled(Source::Local));
+    // The second makes something and fails; the first comes back, and fails too for now.
+    let second = accept(&mut store, Source::Local, 2, &declaration(2, &["path:/b"]));
+    for kind in [Kind::Began, Kind::Applied] {
+        store.append(object(kind, Source::Local, "path:/b", Made::Created), AT).unwrap();
+    }
+    store.append(whole(Source::Local, second, Outcome::Failed), AT).unwrap();
+    accept(&mut store, Source::Local, 3, &first);
+    store.append(whole(Source::Local, sha, Outcome::Failed), AT).unwrap();
+    for _ in 0..2 {
+        assert!(!store.state().is_settled(Source::Local));
+        store.compact(&mut extract, AT).unwrap();
+        store = scratch.reopened(store);
+    }
+    assert!(store.state().is_whole(Source::Local));
+    store.append(whole(Source::Local, sha, Outcome::Converged), AT).unwrap();
+    store.compact(&mut extract, AT).unwrap();
+    assert!(store.state().is_settled(Source::Local));
+}
+
+//
+#[test]
+fn an_intent_is_as_old_as_itself_and_not_as_what_it_is_about() {
+    let scratch = Scratch::new();
+    let mut store = scratch.open();
+    let at = |after| When(AT.0 + after);
+    let put = |store: &mut Store, kind, after, started| {
+        let record = object(kind, Source::Local, "path:/a", Made::Created);
+        store.append(Record { started, ..record }, at(after)).unwrap();
+    };
+    let intent = |store: &Store| {
+        let owned = store.state().get("path:/a").unwrap();
+        (owned.since - AT.0, owned.begun - AT.0, owned.starting)
+    };
+    put(&mut store, Kind::Began, 0, None);
+    put(&mut store, Kind::Applied, 1, Some(1));
+    assert_eq!(intent(&store), (0, 0, 0));
+    put(&mut store, Kind::Began, 1000, Some(4));
+    // What that began may have been at it since, whatever is begun after it.
+    put(&mut store, Kind::Began, 2000, None);
+    for _ in 0..2 {
+        assert_eq!(intent(&store), (0, 1000, 4));
+        store.compact(&mut extract, at(3000)).unwrap();
+        store = scratch.reopened(store);
+    }
+    put(&mut store, Kind::Applied, 4000, None);
+    assert_eq!(intent(&store), (0, 0, 0));
+    put(&mut store, Kind::Began, 5000, None);
+    assert_eq!(intent(&store), (0, 5000, 0));
 }
 
 //

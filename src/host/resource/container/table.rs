@@ -1,15 +1,16 @@
-//! `container`: a container, its image pinned by digest.
+//! How a declaration names a container: its fields, their forms and what they may not be. Pure.
 
 use std::borrow::Cow;
 
-use super::container_network::CONTAINER_NAME;
-use super::fields::Fields;
-use super::form::{absolute, word, Text, ABSOLUTE, ARGV};
-use super::kind::{Carrier, Field, Judge, Kind, Secrecy, Shape, Touch};
-use super::net::ADDRESS;
-use super::service::RESTART_ON;
+use super::build;
 use crate::declaration::fault::quoted;
 use crate::digest::unhex;
+use crate::resource::container_network::CONTAINER_NAME;
+use crate::resource::fields::Fields;
+use crate::resource::form::{absolute, word, Text, ABSOLUTE, ARGV};
+use crate::resource::kind::{Carrier, Field, Judge, Kind, Secrecy, Shape, Touch};
+use crate::resource::net::ADDRESS;
+use crate::resource::service::RESTART_ON;
 
 /// How a declaration names a container.
 pub static KIND: Kind = Kind {
@@ -100,8 +101,12 @@ pub static KIND: Kind = Kind {
     default_timeout_s: 900,
     carrier: Carrier::Any,
     rules,
-    build: None,
+    build: Some(build),
 };
+
+/// Secrets reach the engine in the environment of its client, which must not take them for its own:
+/// these beginnings mean something to it, to its loader and to its runtime.
+const CLIENT: [&str; 4] = ["DOCKER_", "LD_", "GO", "OTEL_"];
 
 const ARGUMENTS: Shape = Shape::List(&ARGV, 1, 1024);
 static ONE_CAPABILITY: Shape = Shape::Text(&CAPABILITY);
@@ -156,6 +161,10 @@ fn rules<'a>(fields: &Fields<'a>, judge: &mut dyn Judge<'a>) {
         if fields.map("env").iter().any(|(other, _)| other == name) {
             let wrong = format!("sets {}, which env sets too", quoted(name));
             judge.wrong("secret_env", wrong, "set it in one of the two");
+        }
+        if CLIENT.iter().any(|prefix| name.starts_with(prefix)) {
+            let wrong = format!("sets {}, which the engine's own client heeds", quoted(name));
+            judge.wrong("secret_env", wrong, "give it in a secret file that is mounted");
         }
     }
 }
