@@ -51,12 +51,19 @@ const FOREIGN: [&str; 20] = [
 ];
 
 /// Where pure modules live: what begins so.
-const PURE: [&str; 10] = [
+const PURE: [&str; 17] = [
     "src/host/base64",
     "src/host/declaration/",
     "src/host/diff",
     "src/host/digest",
     "src/host/error",
+    "src/host/link/declared",
+    "src/host/link/mesh",
+    "src/host/link/mqtt/",
+    "src/host/link/refusal",
+    "src/host/link/session/",
+    "src/host/link/signed",
+    "src/host/link/x509",
     "src/host/plan",
     "src/host/report",
     "src/host/resource/",

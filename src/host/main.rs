@@ -11,6 +11,9 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|first| first == machine::FETCH_ARGUMENT) {
         return machine::fetch_main();
     }
+    if args.first().is_some_and(|first| first == machine::LOOK_UP_ARGUMENT) {
+        return machine::look_up_main();
+    }
     match args.split_first() {
         Some((first, rest)) if first == errand::ERRAND_ARGUMENT => cli::errand_main(rest),
         _ => cli::main(args),

@@ -194,7 +194,9 @@ pub(super) fn run_by(
     Watch { child, bond: call.bond, pidfd, pipes, memory, tails, phase, until }.finish(limit)
 }
 
-fn spawn(call: &Call, memory: Option<&File>) -> Result<Child, Unrun> {
+/// Starts `call`, whose end is for the caller to see. What it says goes to `memory`, if there is
+/// such a file.
+pub(super) fn spawn(call: &Call, memory: Option<&File>) -> Result<Child, Unrun> {
     let name = call.argv.first().copied().unwrap_or_default();
     let program = find(name, call.workdir)?;
     if !call.workdir.is_dir() {
@@ -483,6 +485,7 @@ fn read_memory(memory: &File, into: &mut Tail) -> io::Result<()> {
     Ok(())
 }
 
+/// Has reads of `pipe` return at once.
 pub(super) fn no_blocking(pipe: &File) {
     // SAFETY: takes no memory, and neither request can fail on an open pipe.
     unsafe {

@@ -155,7 +155,7 @@ pub fn fetch_main() -> ExitCode {
 
 /// What reads from the network shall not be able to change the machine. In a container that maps
 /// no such user there is nobody to become.
-fn let_go_of_root() -> Result<(), String> {
+pub(super) fn let_go_of_root() -> Result<(), String> {
     // SAFETY: takes nothing and cannot fail.
     let parent = unsafe { libc::getppid() };
     // SAFETY: none of these takes memory of ours but the empty list.

@@ -6,7 +6,7 @@ use std::io;
 const LONGEST: usize = 300;
 
 /// The kernel's words, without the number that `std` adds.
-pub(super) fn words(error: &io::Error) -> String {
+pub(crate) fn words(error: &io::Error) -> String {
     let mut text = error.to_string();
     if error.raw_os_error().is_some() {
         text.truncate(text.rfind(" (os error").unwrap_or(text.len()));

@@ -110,6 +110,15 @@ pub(super) fn place(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<(
     fs::rename(temporary, path)
 }
 
+/// As [`place`], and durable.
+///
+/// # Errors
+/// Those of the system calls; what stood at `path` is still there, or what was to.
+pub fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
+    place(path, temporary, bytes)?;
+    path.parent().map_or(Ok(()), sync_directory)
+}
+
 /// Removes what an earlier process left unfinished.
 pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path).and_then(|_| fs::remove_file(path)) {

@@ -35,7 +35,7 @@ use std::os::unix::fs::FileExt;
 pub use crate::when::When;
 pub use append::Body;
 pub use compact::Extract;
-pub use files::private_directory;
+pub use files::{private_directory, replace};
 pub use journal::{Entry, Place, Torn};
 pub use known::{Accepted, Failing, Guarded, LastPass, Note, Paused, Quarantined, Words};
 pub use lock::{Lock, Name};
