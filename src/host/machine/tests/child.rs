@@ -269,8 +269,9 @@ fn both_its_streams_are_kept_in_their_order_and_of_a_flood_the_last() {
 
 #[test]
 fn at_its_limit_it_alone_is_asked_to_end_and_may_finish_what_it_runs() {
-    let script = "trap 'echo asked' INT; sh -c 'sleep 0.4; echo finished'; echo end";
-    let ended = free(script, SHORT);
+    // Late enough: a signal that comes while a shell is starting its child is lost (dash 0.5.12).
+    let script = "trap 'echo asked' INT; sh -c 'sleep 2; echo finished'; echo end";
+    let ended = free(script, Duration::from_secs(1));
     assert!(matches!(ended.how, How::Overran(_)));
     assert_eq!(String::from_utf8_lossy(ended.out.bytes()), "finished\nasked\nend\n");
 }
