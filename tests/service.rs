@@ -350,7 +350,7 @@ fn what_something_else_keeps_altering_is_contested_and_slowed_down_and_the_rest_
     site.put("/g", "wrong\n");
     let start = Instant::now();
     assert!(until(|| read(&site, "g") == "right\n"));
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     service.rests(|pass| pass["id"] != last);
     // By itself it waits some seconds.
     site.put("/f", "wrong\n");
