@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use super::place::{hinted, no_chown};
-use super::root::Spot;
+use super::root::{trouble, Spot};
 use super::sys::{self, Kind, Stat};
 use super::words::words;
-use crate::resource::Removable;
+use crate::resource::{Removable, RootPath, Trouble};
 
 /// Why an entry was not removed.
 pub(super) enum Unremoved {
@@ -51,6 +51,17 @@ pub(super) fn remove(spot: &Spot, kind: Removable) -> Result<Kind, Unremoved> {
             _ => Unremoved::Because(hinted(&error)),
         }),
     }
+}
+
+/// Removes the regular file `path` at `spot`, durably; that there is none is as good.
+pub(super) fn remove_file(spot: &Spot, path: &RootPath) -> Result<(), Trouble> {
+    match remove(spot, Removable::File) {
+        Ok(_) => {}
+        Err(Unremoved::NotEmpty) => unreachable!("a file holds no names"),
+        Err(Unremoved::Because(cause)) => return Err(trouble(path, "remove", cause)),
+    }
+    let synced = spot.dir.reopen().and_then(|dir| sys::sync(&dir));
+    synced.map_err(|error| trouble(path, "make durable", words(&error)))
 }
 
 /// Gives the regular file or directory at `spot` this access; says which it is.

@@ -5,6 +5,7 @@
 //! cannot hold us up. It ends with us, since the next run would start a second one beside it; all
 //! but what must not be left half done, which is [`Bond::Free`].
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,6 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::clock::Deadline;
+use super::sys;
 use super::words::{last_line, quoted, words};
 
 /// Where programs are looked up, ours and our children's.
@@ -122,6 +124,15 @@ pub(super) struct Ended {
 }
 
 impl Ended {
+    /// All that it wrote on standard output. The error, which follows its name, says that this was
+    /// more than is kept.
+    pub fn answer(&self) -> Result<Cow<'_, str>, String> {
+        match self.out.cut() {
+            true => Err(format!("answered with more than {} bytes", self.out.cap)),
+            false => Ok(String::from_utf8_lossy(self.out.bytes())),
+        }
+    }
+
     /// One line for a person: how it ended and the last that it said.
     pub fn said(&self) -> String {
         let how = self.how;
@@ -180,7 +191,7 @@ pub(super) fn run_by(
 ) -> Result<Ended, Unrun> {
     let memory = match call.bond {
         Bond::Tied => None,
-        Bond::Free(_) => Some(memory().map_err(|error| Unrun::Failed(words(&error)))?),
+        Bond::Free(_) => Some(sys::memory(c"said").map_err(|error| Unrun::Failed(words(&error)))?),
     };
     let mut child = spawn(&call, memory.as_ref())?;
     let pipes = [
@@ -440,19 +451,6 @@ impl Watch {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(0) | Err(_) => self.pipes[at] = None,
         }
-    }
-}
-
-/// A file that lies in memory alone.
-fn memory() -> io::Result<File> {
-    // SAFETY: the name is NUL-terminated.
-    let fd = unsafe { libc::memfd_create(c"said".as_ptr(), libc::MFD_CLOEXEC) };
-    match fd {
-        0.. => {
-            // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
-            Ok(unsafe { File::from_raw_fd(fd) })
-        }
-        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -183,10 +183,7 @@ fn run(call: Call, limit: Duration) -> Result<Ended, String> {
 /// All that nft wrote, where it did what it was told.
 fn text(ended: &Ended) -> Result<Cow<'_, str>, String> {
     match ended.how {
-        How::Exited(0) if ended.out.cut() => {
-            Err(format!("nft answered with more than {LONGEST_ANSWER} bytes"))
-        }
-        How::Exited(0) => Ok(String::from_utf8_lossy(ended.out.bytes())),
+        How::Exited(0) => ended.answer().map_err(|cause| format!("nft {cause}")),
         _ => Err(format!("nft {}", ended.said())),
     }
 }

@@ -48,16 +48,16 @@ pub use way::{addresses, reach};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use accounts::{Accounts, Home, Site, Source};
+use accounts::{Accounts, Home, Source};
 use change::Unremoved;
 use child::{Call, Ended, How, Unrun};
 use engine::Engine;
 use fetch::Fetcher;
 use files::Reader;
 use filter::Tables;
-use overlays::{Chest, Overlays};
+use overlays::Overlays;
 use packages::Packages;
-use place::{Dirty, Filling};
+use place::{Dirty, Filling, Site};
 use root::{trouble, Intent, Reached, Root, Spot};
 use sys::Kind;
 use units::Units;
@@ -283,7 +283,7 @@ impl Machine {
             Step::Overlay(ref act) => {
                 self.forget();
                 let Machine { root, reader, fetcher, overlays, .. } = self;
-                overlays.act(act, Chest { root, reader, fetcher, limit }, limit)?;
+                overlays.act(act, Site { root, reader, fetcher, limit })?;
                 self.forget();
                 Ok(Staged::nothing())
             }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::child::{self, Bond, Call, Ended, How};
 use super::clock::Deadline;
 use super::package_lock::seconds;
+use super::units;
 use super::words::quoted;
 use super::Machine;
 use crate::resource::package::{Install, Presence};
@@ -402,8 +403,7 @@ impl Machine {
         until: Deadline,
     ) -> Result<Ended, Trouble> {
         self.forget();
-        let scoped = Path::new("/run/systemd/system").is_dir();
-        let scope: &[&str] = if scoped { &SCOPE } else { &[] };
+        let scope: &[&str] = if units::is_managed() { &SCOPE } else { &[] };
         let argv: Vec<&str> =
             scope.iter().copied().chain(argv.iter().map(String::as_str)).collect();
         // Both managers finish what they have in hand at an interrupt, and die at a termination:

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::change::is_empty;
 use super::fetch::{self, Fetcher};
 use super::files::Reader;
-use super::root::{trouble, Dir, Spot};
+use super::root::{trouble, Dir, Root, Spot};
 use super::sync::sync;
 use super::sys::{self, Kind};
 use super::words::words;
@@ -95,6 +95,15 @@ pub(super) struct Filling<'a> {
     pub reader: &'a mut Reader,
     pub fetcher: &'a Fetcher,
     /// How long fetching may take.
+    pub limit: Duration,
+}
+
+/// Where, and with what, a step of several parts writes.
+pub(super) struct Site<'a> {
+    pub root: &'a mut Root,
+    pub reader: &'a mut Reader,
+    pub fetcher: &'a Fetcher,
+    /// How long all of it may take.
     pub limit: Duration,
 }
 

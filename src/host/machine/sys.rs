@@ -188,13 +188,18 @@ pub(super) fn remove_directory(dir: &OwnedFd, name: &CStr) -> io::Result<()> {
     retry(|| unsafe { libc::unlinkat(dir.as_raw_fd(), name.as_ptr(), flags) }).map(drop)
 }
 
-/// A file that holds `bytes` in memory and has no name, so that nobody else can open it: what a
-/// child is to read and no one is to see. memfd_create(2), close-on-exec.
-pub(super) fn in_memory(bytes: &[u8]) -> io::Result<File> {
+/// An empty file in memory, which no path leads to: nobody else can open it. `name` is what shows
+/// in /proc. memfd_create(2), close-on-exec.
+pub(super) fn memory(name: &CStr) -> io::Result<File> {
     // SAFETY: the name is a terminated string that outlives the call.
-    let fd = retry(|| unsafe { libc::memfd_create(c"input".as_ptr(), libc::MFD_CLOEXEC) })?;
+    let fd = retry(|| unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
     // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
-    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// A file that holds `bytes` in memory: what a child is to read and no one is to see.
+pub(super) fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    let mut file = memory(c"input")?;
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file)

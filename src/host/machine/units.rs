@@ -4,6 +4,7 @@
 //! changes. What runs is started by the manager, so nothing of it ends with the host. A mounted
 //! tree has no manager: of its units only the files count.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
 use std::os::unix::fs::MetadataExt;
@@ -337,10 +338,7 @@ fn run(argv: &[&str], limit: Duration) -> Result<Ended, String> {
 
 /// All that a child wrote on its standard output.
 fn text(ended: &Ended) -> Result<String, String> {
-    if ended.out.cut() {
-        return Err(format!("it answered with more than {LONGEST_ANSWER} bytes"));
-    }
-    Ok(String::from_utf8_lossy(ended.out.bytes()).into_owned())
+    ended.answer().map(Cow::into_owned).map_err(|cause| format!("it {cause}"))
 }
 
 fn words(ended: &Ended) -> String {

@@ -7,17 +7,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::time::Duration;
 
 use crate::machine::change;
-use crate::machine::fetch::Fetcher;
-use crate::machine::files::Reader;
-use crate::machine::place::{self, Filling};
+use crate::machine::place::{self, Filling, Site};
 use crate::machine::root::{trouble, Intent, Reached, Root, Spot};
 use crate::machine::sys::{self, Kind, Stat};
 use crate::machine::words::{quoted, words};
 use crate::resource::account::FoundKeys;
-use crate::resource::{Make, Place, Removable, RootPath, Trouble};
+use crate::resource::{Make, Place, RootPath, Trouble};
 use crate::tool::authorized_keys::{part, Parted};
 
 /// The largest file of keys, in bytes.
@@ -33,14 +30,6 @@ pub(super) struct Holder<'a> {
     pub gid: u32,
     /// `None` where passwd(5) has no text there.
     pub home: Option<&'a str>,
-}
-
-/// Where, and with what, something is written.
-pub(in crate::machine) struct Site<'a> {
-    pub root: &'a mut Root,
-    pub reader: &'a mut Reader,
-    pub fetcher: &'a Fetcher,
-    pub limit: Duration,
 }
 
 /// How much of the way to the file is there.
@@ -110,7 +99,7 @@ pub(super) fn put(holder: Holder, keys: &[Box<str>], site: &mut Site) -> Result<
             close(&spot, &path)?;
             let text = bounded(read(&spot, stat, &path)?.with(keys), &path)?;
             if text.is_empty() {
-                return remove(spot, &path);
+                return change::remove_file(&spot, &path);
             }
             let place = made(&holder, &path, Make::Bytes(&text), stat.mode & !EXPOSED);
             in_place(spot, &Place { over: true, gid: stat.gid, ..place }, site)
@@ -249,14 +238,4 @@ fn in_place(spot: Spot, place: &Place, site: &mut Site) -> Result<(), Trouble> {
     site.root.forget();
     let Site { reader, fetcher, limit, .. } = site;
     place::durably(spot, place, Filling { reader, fetcher, limit: *limit })
-}
-
-fn remove(spot: Spot, path: &RootPath) -> Result<(), Trouble> {
-    match change::remove(&spot, Removable::File) {
-        Ok(_) => {}
-        Err(change::Unremoved::NotEmpty) => unreachable!("a file holds no names"),
-        Err(change::Unremoved::Because(cause)) => return Err(trouble(path, "remove", cause)),
-    }
-    let synced = spot.dir.reopen().and_then(|dir| sys::sync(&dir));
-    synced.map_err(|error| trouble(path, "make durable", words(&error)))
 }

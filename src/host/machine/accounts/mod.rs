@@ -14,7 +14,6 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-pub(super) use keys::Site;
 pub(super) use tools::{run, Home};
 
 use super::child::{self, Call, How};

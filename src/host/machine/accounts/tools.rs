@@ -7,9 +7,10 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::keys::{make_home, put, Holder, Site};
+use super::keys::{make_home, put, Holder};
 use super::{unknown, Accounts, Source};
 use crate::machine::child::{self, How, Unrun};
+use crate::machine::place::Site;
 use crate::machine::root::Root;
 use crate::resource::Trouble;
 use crate::tool::shadow::{self, Call, File};

@@ -68,15 +68,14 @@ impl Docker {
         let env: Vec<(&str, &str)> = secrets.iter().copied().chain([socket]).collect();
         let call = Call { env: &env, cap: LONGEST, ..Call::new(argv) };
         let ended = child::run(call, limit).map_err(Unrun::into_cause)?;
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        let (out, err) = (text(ended.out.bytes()), text(ended.err.bytes()));
+        let err = String::from_utf8_lossy(ended.err.bytes()).into_owned();
         // Of `docker network inspect`, no more than the verb: what follows are names.
         let verb = argv.get(1).copied().unwrap_or_default();
         let cause = match ended.how {
-            How::Exited(0) if ended.out.cut() => {
-                format!("docker {verb} answered with more than {LONGEST} bytes")
-            }
-            How::Exited(0) => return Ok((out, err)),
+            How::Exited(0) => match ended.answer() {
+                Ok(out) => return Ok((out.into_owned(), err)),
+                Err(cause) => format!("docker {verb} {cause}"),
+            },
             How::Exited(code) => match docker::reason(&err).map(|it| last_line(it.as_bytes())) {
                 Some(Some(why)) => format!("docker {verb} exited {code}: {why}"),
                 _ => format!("docker {verb} exited {code} and said nothing"),

@@ -8,33 +8,23 @@ use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::time::Duration;
 
 use crate::declaration::Own;
-use crate::machine::change::{self, Unremoved};
+use crate::machine::change;
 use crate::machine::clock::fill;
-use crate::machine::fetch::Fetcher;
 use crate::machine::files::Reader;
-use crate::machine::place::{self, Filling};
+use crate::machine::place::{self, Filling, Site};
 use crate::machine::root::{trouble, Intent, Reached, Root, Spot};
 use crate::machine::sys;
 use crate::machine::words::words;
 use crate::resource::wireguard::Interface;
-use crate::resource::{Make, Object, Place, Removable, RootPath, Trouble};
+use crate::resource::{Make, Object, Place, RootPath, Trouble};
 use crate::tool::wg::Secret;
 
 /// The largest file that is looked at for a key, in bytes.
 const LARGEST: u64 = 4096;
 /// What lets others than its owner use it.
 const OTHERS: u16 = 0o077;
-
-/// Where, and with what, a key is written.
-pub(in crate::machine) struct Chest<'a> {
-    pub root: &'a mut Root,
-    pub reader: &'a mut Reader,
-    pub fetcher: &'a Fetcher,
-    pub limit: Duration,
-}
 
 /// A key that is kept.
 pub(super) struct Held {
@@ -104,9 +94,9 @@ pub(super) fn keep(
     of: &Interface,
     keys: &Path,
     in_use: Option<Secret>,
-    chest: Chest,
+    site: Site,
 ) -> Result<(), Trouble> {
-    let Chest { root, reader, fetcher, limit } = chest;
+    let Site { root, reader, fetcher, limit } = site;
     if of.key_file.is_none() {
         make_home(keys).map_err(|error| {
             Trouble::new(format!("make the directory {}", keys.display()), words(&error))
@@ -140,11 +130,5 @@ fn make_home(keys: &Path) -> io::Result<()> {
 /// Removes the key of `of`; that there is none is as good.
 pub(super) fn discard(of: &Interface, keys: &Path, root: &mut Root) -> Result<(), Trouble> {
     let Some((spot, path)) = spot(of, keys, root)? else { return Ok(()) };
-    match change::remove(&spot, Removable::File) {
-        Ok(_) => {}
-        Err(Unremoved::NotEmpty) => unreachable!("a file holds no names"),
-        Err(Unremoved::Because(cause)) => return Err(trouble(&path, "remove", cause)),
-    }
-    let synced = spot.dir.reopen().and_then(|dir| sys::sync(&dir));
-    synced.map_err(|error| trouble(&path, "make durable", words(&error)))
+    change::remove_file(&spot, &path)
 }

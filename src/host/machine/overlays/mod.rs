@@ -15,6 +15,7 @@ use std::time::Duration;
 use super::child::{self, Call, Ended, How, Unrun};
 use super::clock::now;
 use super::files::Reader;
+use super::place::Site;
 use super::root::Root;
 use super::sys;
 use super::words::words;
@@ -23,8 +24,6 @@ use crate::resource::wireguard::{Act, Ask, Device, Found, FoundPeer, Interface, 
 use crate::resource::{Answer, Trouble};
 use crate::tool::ip::{self, Links};
 use crate::tool::wg::{self, Devices};
-
-pub(super) use key::Chest;
 
 /// The longest answer, in bytes: a hundred thousand peers with a few networks each.
 const LONGEST_ANSWER: usize = 64 << 20;
@@ -109,22 +108,23 @@ impl Overlays {
     }
 
     /// Does this.
-    pub fn act(&mut self, act: &Act, chest: Chest, limit: Duration) -> Result<(), Trouble> {
+    pub fn act(&mut self, act: &Act, site: Site) -> Result<(), Trouble> {
+        let limit = site.limit;
         let failed = |cause| Trouble::new(doing(act), cause);
         let Some(keys) = self.keys.clone() else { return Err(failed(NOT_MOUNTED.into())) };
         match *act {
             Act::KeepKey(of) => {
                 // Others know the interface by the key that it has, whether or not that was kept.
                 let device = self.devices(limit)?.get(of.name);
-                key::keep(&of, &keys, device.and_then(|it| it.private.clone()), chest)
+                key::keep(&of, &keys, device.and_then(|it| it.private.clone()), site)
             }
             Act::Configure(of, port) => {
-                let held = key::read(&of, &keys, chest.root, chest.reader)?;
+                let held = key::read(&of, &keys, site.root, site.reader)?;
                 let held = held.ok_or_else(|| failed("its private key is not kept".into()))?;
                 configure(of.name, &wg::interface_text(&held.key, port), limit).map_err(failed)
             }
             Act::DropKey(name) => {
-                key::discard(&Interface { name, key_file: None }, &keys, chest.root)
+                key::discard(&Interface { name, key_file: None }, &keys, site.root)
             }
             Act::Make(name) => make::make(name, limit).map_err(failed),
             Act::Peer(interface, ref peer) => {
@@ -174,11 +174,9 @@ fn told<T>(
 ) -> Result<T, String> {
     let call = Call { cap: LONGEST_ANSWER, ..Call::new(argv) };
     let ended = child::run(call, limit).map_err(lacks)?;
-    if ended.out.cut() {
-        return Err(format!("{} answered with more than {LONGEST_ANSWER} bytes", argv[0]));
-    }
+    let answer = ended.answer().map_err(|cause| format!("{} {cause}", argv[0]))?;
     succeeded(argv, &ended)?;
-    read(&String::from_utf8_lossy(ended.out.bytes()))
+    read(&answer)
 }
 
 /// Has wg take in a configuration, which may hold keys.
