@@ -259,10 +259,9 @@ impl Pass<'_> {
                     self.saw(member.turn);
                     continue;
                 }
-                Ok(verdict) => Trouble::new(
-                    format!("read back {}", member.object.name()),
-                    format_args!("the steps reported success, yet {}", verdict.detail),
-                ),
+                Ok(verdict) => {
+                    Trouble::unread(format!("read back {}", member.object.name()), &verdict.detail)
+                }
                 Err(trouble) => trouble,
             };
             progress.fail(Stage::ReadBack, trouble);

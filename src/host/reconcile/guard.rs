@@ -269,10 +269,7 @@ impl Pass<'_> {
             verdict if verdict.steps.is_empty() => {
                 Ok("what was declared of it before is put back".into())
             }
-            verdict => Err(Trouble::new(
-                doing(),
-                format_args!("the steps reported success, yet {}", verdict.detail),
-            )),
+            verdict => Err(Trouble::unread(doing(), &verdict.detail)),
         }
     }
 }

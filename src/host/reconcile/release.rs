@@ -269,8 +269,7 @@ impl Pass<'_> {
             Ok(farewell) if farewell.steps.is_empty() => farewell.into(),
             Ok(farewell) => {
                 let doing = format!("undo what was done to {}", it.object);
-                let cause = format!("the steps reported success, yet {}", farewell.detail);
-                Gone::Not(Trouble::new(doing, cause))
+                Gone::Not(Trouble::unread(doing, &farewell.detail))
             }
             Err(trouble) => Gone::Not(trouble),
         }

@@ -43,9 +43,7 @@ impl Resource for Action {
     fn judge(&self, answer: &Answer, past: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let check = match answer {
             Answer::Check(check) => check,
-            Answer::NotApplicable(why) => {
-                return Ok(Verdict { not_applicable: Some(why), ..Verdict::default() })
-            }
+            Answer::NotApplicable(why) => return Ok(Verdict::not_applicable(why)),
             other => return Err(other.mismatch()),
         };
         let run = Step::Run(self.command(&self.run));

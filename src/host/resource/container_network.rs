@@ -59,9 +59,7 @@ impl Resource for ContainerNetwork {
     fn judge(&self, answer: &Answer, _past: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let answer = match answer {
             Answer::Network(answer) => answer,
-            Answer::NotApplicable(why) => {
-                return Ok(Verdict { not_applicable: Some(why), ..Verdict::default() })
-            }
+            Answer::NotApplicable(why) => return Ok(Verdict::not_applicable(why)),
             other => return Err(other.mismatch()),
         };
         let step = |act| Step::Network { name: &self.name, act };
@@ -131,21 +129,24 @@ impl Undo for Remove {
     }
 
     fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
-        let end = |ends, detail: &str| Farewell { steps: vec![], ends, detail: detail.into() };
         let answer = match answer {
             Answer::Network(answer) => answer,
-            Answer::NotApplicable(why) => return Ok(end(Ends::Left, why)),
+            Answer::NotApplicable(why) => return Ok(Farewell::ended(Ends::Left, why)),
             other => return Err(other.mismatch()),
         };
         let members: Vec<&str> = answer.members.iter().map(|(name, _)| &**name).collect();
         Ok(match (&answer.found, answer.is_ours, &*members) {
-            (None, ..) => end(Ends::Removed, ""),
-            (_, false, _) => end(Ends::Left, "it is another than the one that the host made"),
+            (None, ..) => Farewell::ended(Ends::Removed, ""),
+            (_, false, _) => {
+                Farewell::ended(Ends::Left, "it is another than the one that the host made")
+            }
             (_, true, []) => {
                 let steps = vec![Step::Network { name: it.name, act: NetworkAct::Remove }];
-                Farewell { steps, ..end(Ends::Removed, "it is there") }
+                Farewell { steps, ..Farewell::ended(Ends::Removed, "it is there") }
             }
-            (_, true, members) => end(Ends::Left, &format!("{} uses it", members.join(", "))),
+            (_, true, members) => {
+                Farewell::ended(Ends::Left, &format!("{} uses it", members.join(", ")))
+            }
         })
     }
 }

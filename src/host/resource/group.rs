@@ -64,7 +64,7 @@ impl Undo for Leave {
             Whereabouts::Here(_) => (Ends::Left, "its files would become someone else's"),
             _ => (Ends::Removed, "was gone already"),
         };
-        Ok(Farewell { steps: vec![], ends, detail: detail.into() })
+        Ok(Farewell::ended(ends, detail))
     }
 }
 

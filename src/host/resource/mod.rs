@@ -535,6 +535,13 @@ pub struct Verdict<'a> {
     pub not_applicable: Option<&'static str>,
 }
 
+impl Verdict<'_> {
+    /// Of a resource that makes no sense in this root.
+    pub fn not_applicable(why: &'static str) -> Verdict<'static> {
+        Verdict { not_applicable: Some(why), ..Verdict::default() }
+    }
+}
+
 /// Why an observation, a judgement or a step did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
@@ -577,6 +584,11 @@ impl Answer {
 }
 
 impl Trouble {
+    /// The steps of doing it reported success, and what was read back differs all the same.
+    pub fn unread(doing: impl Into<String>, differs: &str) -> Trouble {
+        Trouble::new(doing, format_args!("the steps reported success, yet {differs}"))
+    }
+
     /// A trouble that waits for nothing.
     pub fn new(doing: impl Into<String>, cause: impl fmt::Display) -> Trouble {
         let (doing, cause) = (doing.into(), cause.to_string());

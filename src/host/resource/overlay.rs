@@ -42,9 +42,7 @@ impl Resource for Overlay {
     fn judge(&self, answer: &Answer, past: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let found = match answer {
             Answer::Overlay(found) => found,
-            Answer::NotApplicable(why) => {
-                return Ok(Verdict { not_applicable: Some(why), ..Verdict::default() })
-            }
+            Answer::NotApplicable(why) => return Ok(Verdict::not_applicable(why)),
             other => return Err(other.mismatch()),
         };
         let here = match (&found.link, &found.device) {
@@ -172,10 +170,9 @@ impl Undo for TakeDown {
     }
 
     fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
-        let end = |ends, detail: &str| Farewell { steps: vec![], ends, detail: detail.into() };
         let found = match answer {
             Answer::Overlay(found) => found,
-            Answer::NotApplicable(why) => return Ok(end(Ends::Left, why)),
+            Answer::NotApplicable(why) => return Ok(Farewell::ended(Ends::Left, why)),
             other => return Err(other.mismatch()),
         };
         let Found { link, device, kept } = found;
@@ -185,13 +182,15 @@ impl Undo for TakeDown {
         let key_goes = kept.map(|_| Act::DropKey(it.name));
         let steps: Vec<Step> = link_goes.into_iter().chain(key_goes).map(Step::Overlay).collect();
         Ok(match (made, link, device) {
-            _ if drops => Farewell { steps, ..end(Ends::Removed, "it is there") },
+            _ if drops => Farewell { steps, ..Farewell::ended(Ends::Removed, "it is there") },
             _ if !steps.is_empty() => {
-                Farewell { steps, ..end(Ends::Removed, "its private key is kept") }
+                Farewell { steps, ..Farewell::ended(Ends::Removed, "its private key is kept") }
             }
-            (false, ..) => end(Ends::Forgotten, ""),
-            (true, Some(_), None) => end(Ends::Left, "another kind of interface is there now"),
-            _ => end(Ends::Removed, ""),
+            (false, ..) => Farewell::ended(Ends::Forgotten, ""),
+            (true, Some(_), None) => {
+                Farewell::ended(Ends::Left, "another kind of interface is there now")
+            }
+            _ => Farewell::ended(Ends::Removed, ""),
         })
     }
 }

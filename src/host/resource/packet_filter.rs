@@ -31,9 +31,7 @@ impl Resource for PacketFilter {
     fn judge(&self, answer: &Answer, _: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let found = match answer {
             Answer::Table(found) => found.as_ref(),
-            Answer::NotApplicable(why) => {
-                return Ok(Verdict { not_applicable: Some(why), ..Verdict::default() })
-            }
+            Answer::NotApplicable(why) => return Ok(Verdict::not_applicable(why)),
             other => return Err(other.mismatch()),
         };
         let differs = match found.map(|table| (table, &table.mark)) {
@@ -70,17 +68,16 @@ impl Undo for Delete {
     }
 
     fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
-        let end = |ends, detail: &str| Farewell { steps: vec![], ends, detail: detail.into() };
         Ok(match answer {
-            Answer::Table(None) => end(Ends::Removed, ""),
+            Answer::Table(None) => Farewell::ended(Ends::Removed, ""),
             Answer::Table(Some(table)) if table.mark.is_none() => {
-                end(Ends::Left, "a table without the host's mark is there now")
+                Farewell::ended(Ends::Left, "a table without the host's mark is there now")
             }
             Answer::Table(Some(_)) => Farewell {
                 steps: vec![Step::DeleteTable(it.name)],
-                ..end(Ends::Removed, "it is still there")
+                ..Farewell::ended(Ends::Removed, "it is still there")
             },
-            Answer::NotApplicable(why) => end(Ends::Left, why),
+            Answer::NotApplicable(why) => Farewell::ended(Ends::Left, why),
             other => return Err(other.mismatch()),
         })
     }

@@ -56,6 +56,13 @@ pub struct Farewell<'a> {
     pub detail: String,
 }
 
+impl Farewell<'_> {
+    /// Nothing is left to be done.
+    pub fn ended(ends: Ends, detail: &str) -> Farewell<'static> {
+        Farewell { steps: vec![], ends, detail: detail.into() }
+    }
+}
+
 /// How it ends with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {

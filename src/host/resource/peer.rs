@@ -68,9 +68,7 @@ impl Resource for Peer {
                 let awaits = Some(Object::new("overlay", &self.interface));
                 return Err(Trouble { awaits, ..trouble });
             }
-            Answer::NotApplicable(why) => {
-                return Ok(Verdict { not_applicable: Some(why), ..Verdict::default() })
-            }
+            Answer::NotApplicable(why) => return Ok(Verdict::not_applicable(why)),
             other => return Err(other.mismatch()),
         };
         let is_fresh = silent_s.is_some_and(|silent_s| silent_s < FRESH_S);
@@ -161,14 +159,13 @@ impl Undo for TakeAway {
 
     fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
         let (interface, public_key) = parts(it.name);
-        let end = |ends, detail: &str| Farewell { steps: vec![], ends, detail: detail.into() };
         match answer {
             Answer::Peer(FoundPeer::Here { .. }) => {
                 let step = Step::Overlay(Act::DropPeer(interface, public_key));
-                Ok(Farewell { steps: vec![step], ..end(Ends::Removed, "it is there") })
+                Ok(Farewell { steps: vec![step], ..Farewell::ended(Ends::Removed, "it is there") })
             }
-            Answer::Peer(_) => Ok(end(Ends::Removed, "")),
-            Answer::NotApplicable(why) => Ok(end(Ends::Left, why)),
+            Answer::Peer(_) => Ok(Farewell::ended(Ends::Removed, "")),
+            Answer::NotApplicable(why) => Ok(Farewell::ended(Ends::Left, why)),
             other => Err(other.mismatch()),
         }
     }

@@ -39,9 +39,7 @@ impl Resource for Service {
         match answer {
             Answer::Unit(unit) => self.judge_unit(unit, past),
             Answer::UnitFile(file) => self.judge_file(*file, past),
-            Answer::NotApplicable(why) => {
-                Ok(Verdict { not_applicable: Some(why), ..Verdict::default() })
-            }
+            Answer::NotApplicable(why) => Ok(Verdict::not_applicable(why)),
             other => Err(other.mismatch()),
         }
     }

@@ -36,9 +36,7 @@ impl Resource for Sysctl {
                 let doing = format!("read kernel parameter {}", self.key);
                 return Err(Trouble::new(doing, "the running kernel has no such key"));
             }
-            Answer::NotApplicable(why) => {
-                return Ok(Verdict { not_applicable: Some(why), ..Verdict::default() })
-            }
+            Answer::NotApplicable(why) => return Ok(Verdict::not_applicable(why)),
             other => return Err(other.mismatch()),
         };
         let same = same_words(found, &self.value);
@@ -67,16 +65,17 @@ impl Undo for PutBack {
     }
 
     fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
-        let end = |ends, detail: &str| Farewell { steps: vec![], ends, detail: detail.into() };
         Ok(match (it.before, answer) {
-            (None, _) => end(Ends::Forgotten, ""),
-            (_, Answer::NotApplicable(why)) => end(Ends::Left, why),
-            (_, Answer::Sysctl(None)) => end(Ends::Forgotten, "the kernel has no such key now"),
+            (None, _) => Farewell::ended(Ends::Forgotten, ""),
+            (_, Answer::NotApplicable(why)) => Farewell::ended(Ends::Left, why),
+            (_, Answer::Sysctl(None)) => {
+                Farewell::ended(Ends::Forgotten, "the kernel has no such key now")
+            }
             (Some(value), Answer::Sysctl(Some(found))) if same_words(found, value) => {
-                end(Ends::Removed, &format!("{value:?} put back"))
+                Farewell::ended(Ends::Removed, &format!("{value:?} put back"))
             }
             (Some(value), Answer::Sysctl(Some(found))) => {
-                let differs = end(Ends::Removed, &format!("{found:?} → {value:?}"));
+                let differs = Farewell::ended(Ends::Removed, &format!("{found:?} → {value:?}"));
                 Farewell { steps: vec![Step::Sysctl { key: it.name, value }], ..differs }
             }
             (_, other) => return Err(other.mismatch()),

@@ -53,17 +53,19 @@ impl Undo for AsBefore {
 
     fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
         let before = Before::read(it.before.unwrap_or_default());
-        let end = |ends, detail: &str| Farewell { steps: vec![], ends, detail: detail.into() };
         if before.ran != Some(false) && before.enabled != Some(false) {
-            return Ok(end(Ends::Forgotten, ""));
+            return Ok(Farewell::ended(Ends::Forgotten, ""));
         }
         let (active, file) = match answer {
             Answer::Unit(unit) if *unit.id != *it.name => {
-                return Ok(end(Ends::Left, &format!("it is an alias of {} now", unit.id)));
+                return Ok(Farewell::ended(
+                    Ends::Left,
+                    &format!("it is an alias of {} now", unit.id),
+                ));
             }
             Answer::Unit(unit) => (unit.active, unit.file),
             Answer::UnitFile(file) => (Active::Down, *file),
-            Answer::NotApplicable(why) => return Ok(end(Ends::Left, why)),
+            Answer::NotApplicable(why) => return Ok(Farewell::ended(Ends::Left, why)),
             other => return Err(other.mismatch()),
         };
         let stop = (before.ran == Some(false) && runs(active)).then_some(Verb::Stop);
@@ -76,7 +78,7 @@ impl Undo for AsBefore {
             (Some(false), _) => "stopped",
             _ => "disabled",
         };
-        Ok(Farewell { steps, ..end(Ends::Removed, detail) })
+        Ok(Farewell { steps, ..Farewell::ended(Ends::Removed, detail) })
     }
 }
 

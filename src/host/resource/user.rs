@@ -227,8 +227,7 @@ impl Undo for LockOut {
 
     fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
         let Whereabouts::Here(found) = &answer.user()?.user else {
-            let (ends, detail) = (Ends::Removed, "was gone already".into());
-            return Ok(Farewell { steps: vec![], ends, detail });
+            return Ok(Farewell::ended(Ends::Removed, "was gone already"));
         };
         let mut steps = Vec::new();
         let is_locked =

@@ -92,9 +92,7 @@ impl Container {
     pub(super) fn compare(&self, answer: &Answer, past: &Past<'_>) -> Result<Verdict<'_>, Trouble> {
         let answer = match answer {
             Answer::Container(answer) => answer,
-            Answer::NotApplicable(why) => {
-                return Ok(Verdict { not_applicable: Some(why), ..Verdict::default() })
-            }
+            Answer::NotApplicable(why) => return Ok(Verdict::not_applicable(why)),
             other => return Err(other.mismatch()),
         };
         if matches!(answer.named, Whose::Foreign) {
@@ -280,20 +278,24 @@ impl Undo for Remove {
     }
 
     fn judge<'a>(&self, it: &Leaving<'a>, answer: &Answer) -> Result<Farewell<'a>, Trouble> {
-        let end = |ends, detail: &str| Farewell { steps: vec![], ends, detail: detail.into() };
         let answer = match answer {
             Answer::Container(answer) => answer,
-            Answer::NotApplicable(why) => return Ok(end(Ends::Left, why)),
+            Answer::NotApplicable(why) => return Ok(Farewell::ended(Ends::Left, why)),
             other => return Err(other.mismatch()),
         };
         let all = [&answer.named, &answer.beside, &answer.aside];
         if all.iter().any(|whose| whose.ours().is_some()) {
             let step = Step::Container { name: it.name, declared: None, act: Act::Remove };
-            return Ok(Farewell { steps: vec![step], ..end(Ends::Removed, "it is there") });
+            return Ok(Farewell {
+                steps: vec![step],
+                ..Farewell::ended(Ends::Removed, "it is there")
+            });
         }
         Ok(match answer.named {
-            Whose::Foreign => end(Ends::Left, "it is another than the one that the host made"),
-            _ => end(Ends::Removed, ""),
+            Whose::Foreign => {
+                Farewell::ended(Ends::Left, "it is another than the one that the host made")
+            }
+            _ => Farewell::ended(Ends::Removed, ""),
         })
     }
 }
