@@ -69,6 +69,16 @@ pub(super) enum Bond {
     Free(i32),
 }
 
+impl Bond {
+    /// The signal that asks it to end.
+    fn asks(self) -> libc::c_int {
+        match self {
+            Bond::Tied => libc::SIGTERM,
+            Bond::Free(signal) => signal,
+        }
+    }
+}
+
 impl<'a> Call<'a> {
     /// A plain call.
     pub fn new(argv: &'a [&'a str]) -> Call<'a> {
@@ -253,6 +263,7 @@ pub(super) fn spawn(call: &Call, memory: Option<&File>) -> Result<Child, Unrun> 
             libc::umask(0o022);
             // What we ignore, it would go on ignoring.
             libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+            libc::signal(bond.asks(), libc::SIG_DFL);
             match bond {
                 Bond::Tied => end_with(parent, libc::SIGKILL),
                 Bond::Free(_) if libc::setsid() < 0 => Err(io::Error::last_os_error()),
@@ -377,13 +388,11 @@ impl Watch {
             Phase::Draining { .. } => DRAIN,
         });
         match phase {
-            Phase::Asked => match self.bond {
-                Bond::Tied => self.signal(libc::SIGTERM),
-                Bond::Free(signal) => {
-                    // SAFETY: takes no memory; the child has not been reaped.
-                    unsafe { libc::kill(self.number(), signal) };
-                }
-            },
+            Phase::Asked if self.bond == Bond::Tied => self.signal(self.bond.asks()),
+            Phase::Asked => {
+                // SAFETY: takes no memory; the child has not been reaped.
+                unsafe { libc::kill(self.number(), self.bond.asks()) };
+            }
             Phase::Killed => self.signal(libc::SIGKILL),
             _ => {}
         }
