@@ -196,6 +196,19 @@ fn an_action_that_fails_says_how_and_only_a_bundle_may_carry_one() {
     assert_eq!(run.code, 3, "{}{}", run.out, run.err);
 }
 
+#[test]
+fn an_action_that_failed_is_not_checked_once_more_for_nothing() {
+    let root = Root::new("action-checked");
+    let checks = root.scratch.join("checks");
+    let fails = format!(
+        r#"{{"id":"a","type":"action","run":["false"],
+            "verify":["sh","-c","echo checked >>{}; false"]}}"#,
+        checks.display()
+    );
+    bundle(&root, &fails).expect(1, &["a failed"]);
+    assert_eq!(fs::read_to_string(checks).unwrap(), "checked\n");
+}
+
 // R-4
 #[test]
 fn a_resource_that_a_later_one_undid_fails_the_apply() {

@@ -494,7 +494,8 @@ impl Machine {
     /// A check whose program is not there has not passed; one that cannot be run, or does not end,
     /// has no answer.
     fn check(&mut self, command: Command, limit: Duration) -> Result<CheckAnswer, Trouble> {
-        self.forget();
+        // It is to look and nothing else, so what other tools told stands.
+        self.forget_files();
         let doing = || format!("check with {}", shown(command));
         match call(command, limit) {
             Ok(Ended { how: How::Overran(_), .. }) => {
@@ -557,13 +558,17 @@ impl Machine {
 
     /// Nothing that was answered so far counts any more: something changed, or may have.
     pub fn forget(&mut self) {
-        self.root.forget();
-        self.accounts.forget();
+        self.forget_files();
         self.packages.forget();
         self.units.forget();
         self.tables.forget();
         self.overlays.forget();
         self.engine.forget();
+    }
+
+    fn forget_files(&mut self) {
+        self.root.forget();
+        self.accounts.forget();
     }
 }
 

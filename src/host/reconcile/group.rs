@@ -368,11 +368,11 @@ impl Pass<'_> {
             let cut = |step: &Step| matches!(step, Step::Install(it) if it.begun.is_some());
             // Whether a command did anything cannot be seen from outside.
             let unseen = |step: &Step| matches!(step, Step::Run(_)) || cut(step);
-            let is_seen = !member.verdict.steps.iter().any(unseen);
+            if member.verdict.existed || member.verdict.steps.iter().any(unseen) {
+                return Ok(());
+            }
             return match self.look(member.turn, &member.object) {
-                Ok(verdict) if is_seen && !member.verdict.existed && !verdict.existed => {
-                    self.ledger.withdrawn(member, &member.object)
-                }
+                Ok(verdict) if !verdict.existed => self.ledger.withdrawn(member, &member.object),
                 _ => Ok(()),
             };
         };

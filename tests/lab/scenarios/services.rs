@@ -564,6 +564,26 @@ fn a_pass_with_nothing_to_do_asks_each_tool_once_for_all() {
     println!("{}", web.sh(&script).ok().stdout());
 }
 
+#[test]
+fn a_check_between_two_services_has_nothing_asked_again() {
+    if lab::skipped() {
+        return;
+    }
+    let web = machine("web");
+    unit(&web, "one.service", PLAIN);
+    unit(&web, "two.service", PLAIN);
+    let bundle = all(json!([
+        {"id": "one", "type": "service", "unit": "one", "enabled": true},
+        {"id": "check", "type": "action", "run": ["false"], "verify": ["true"]},
+        {"id": "two", "type": "service", "unit": "two", "enabled": true},
+    ]));
+    web.write("/etc/mesh-host/substrate.lock", bundle.to_string());
+    web.run([HOST, "apply", "--bundle"]).ok();
+    web.sh(&format!("strace -qq -f -e trace=execve -o /root/trace {HOST} apply --bundle")).ok();
+    let asked = web.sh("grep -c 'systemctl.*= 0' /root/trace").ok().stdout();
+    assert_eq!(asked, "1", "{}", web.read("/root/trace"));
+}
+
 //
 #[test]
 fn the_hosts_own_unit_is_refused_in_every_disguise() {
