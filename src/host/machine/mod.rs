@@ -226,14 +226,6 @@ impl Machine {
                     .map_err(|cause| trouble(path, "set the access of", cause))
             }
             Step::Remove { path, kind } => self.remove(path, kind),
-            Step::Sysctl { key, value } => {
-                self.forget();
-                let written =
-                    if self.is_host { sysctl::write(key, value) } else { Err(NO_KERNEL.into()) };
-                let doing = || format!("write sysctl {}", told(key));
-                written.map_err(|cause| Trouble::new(doing(), cause))?;
-                Ok(Staged::nothing())
-            }
             Step::Account(ref call) => {
                 self.forget();
                 accounts::run(call, &self.root, self.is_host, limit)?;
@@ -242,50 +234,47 @@ impl Machine {
                 let spot = self.spot(&path, Intent::See, "make durable")?;
                 Ok(Staged::done(spot, &path, Kind::File, Dirty::Name))
             }
+            _ => {
+                self.forget();
+                self.do_at_once(step, limit).map(|()| Staged::nothing())
+            }
+        }
+    }
+
+    /// Takes a step of which nothing is left to be made durable.
+    fn do_at_once(&mut self, step: &Step, limit: Duration) -> Result<(), Trouble> {
+        match *step {
+            Step::Place(_) | Step::Access { .. } | Step::Remove { .. } | Step::Account(_) => {
+                unreachable!("these are staged")
+            }
+            Step::Sysctl { key, value } => {
+                let written =
+                    if self.is_host { sysctl::write(key, value) } else { Err(NO_KERNEL.into()) };
+                let doing = || format!("write sysctl {}", told(key));
+                written.map_err(|cause| Trouble::new(doing(), cause))
+            }
             Step::Home(user) => self.settle_home(user, Home::There, limit),
             Step::Keys { user, keys, ref home } => {
                 self.settle_home(user, Home::Keys(keys, home.as_deref()), limit)
             }
-            Step::Run(command) => {
-                self.forget();
-                self.run(command, limit)?;
-                Ok(Staged::nothing())
-            }
+            Step::Run(command) => self.run(command, limit),
             Step::Container { .. } | Step::Network { .. } if !self.is_host => {
                 Err(Trouble::new("change a container", NO_ENGINE))
             }
             Step::Container { name, declared, ref act } => {
-                self.forget();
-                self.engine.act((name, declared), act, &self.root, limit)?;
-                Ok(Staged::nothing())
+                self.engine.act((name, declared), act, &self.root, limit)
             }
-            Step::Network { name, ref act } => {
-                self.forget();
-                self.engine.act_on_network(name, act, limit)?;
-                Ok(Staged::nothing())
-            }
-            Step::Install(install) => {
-                self.install(install, limit)?;
-                Ok(Staged::nothing())
-            }
-            Step::Unit { unit, verb } => {
-                self.forget();
-                self.units.act(unit, verb, limit)?;
-                Ok(Staged::nothing())
-            }
-            Step::ReloadManager => {
-                self.forget();
-                self.units.reload_manager(limit)?;
-                Ok(Staged::nothing())
-            }
+            Step::Network { name, ref act } => self.engine.act_on_network(name, act, limit),
+            Step::Install(install) => self.install(install, limit),
+            Step::Unit { unit, verb } => self.units.act(unit, verb, limit),
+            Step::ReloadManager => self.units.reload_manager(limit),
             Step::LoadTable(ruleset) => self.filter(|| filter::load(ruleset, limit)),
             Step::DeleteTable(table) => self.filter(|| filter::delete(table, limit)),
             Step::Overlay(ref act) => {
-                self.forget();
                 let Machine { root, reader, fetcher, overlays, .. } = self;
                 overlays.act(act, Site { root, reader, fetcher, limit })?;
                 self.forget();
-                Ok(Staged::nothing())
+                Ok(())
             }
         }
     }
@@ -373,7 +362,8 @@ impl Machine {
         text: Option<&str>,
         limit: Duration,
     ) -> Result<(), Trouble> {
-        self.filter(|| filter::restore(table, text, limit)).map(drop)
+        self.forget();
+        self.filter(|| filter::restore(table, text, limit))
     }
 
     /// The contents of the regular file at `path`, for a person to compare; `None` where there is
@@ -523,21 +513,19 @@ impl Machine {
         Err(Trouble::new(format!("run {}", shown(command)), cause))
     }
 
-    fn filter(&mut self, act: impl FnOnce() -> Result<(), Trouble>) -> Result<Staged, Trouble> {
-        self.forget();
+    fn filter(&self, act: impl FnOnce() -> Result<(), Trouble>) -> Result<(), Trouble> {
         match self.is_host {
-            true => act().map(|()| Staged::nothing()),
+            true => act(),
             false => Err(Trouble::new("change the packet filter", NO_FILTER)),
         }
     }
 
-    fn settle_home(&mut self, user: &str, home: Home, limit: Duration) -> Result<Staged, Trouble> {
-        self.forget();
+    fn settle_home(&mut self, user: &str, home: Home, limit: Duration) -> Result<(), Trouble> {
         let Machine { root, reader, is_host, accounts, fetcher, .. } = self;
         let site = Site { root, reader, fetcher, limit };
         let settled = accounts.settle_home(user, home, *is_host, site);
         self.forget();
-        settled.map(|()| Staged::nothing())
+        settled
     }
 
     /// Before a look: what was walked to for a change may have become another thing.
